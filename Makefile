@@ -12,6 +12,11 @@ JUPYTER := .venv-jupyter
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
+# A company's own certificate authority is known to the system, not to uv; a bare system knows none and leaves uv its own.
+ifneq ($(wildcard /etc/ssl/certs/* /etc/ssl/cert.pem),)
+export UV_SYSTEM_CERTS ?= 1
+endif
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help report test lint notebook bench golden docs lock clean
