@@ -65,4 +65,7 @@ $(VENV)/.ok $(JUPYTER)/.ok: requirements.lock pyproject.toml | $(UV)
 	@touch $@
 
 .uv/bin/uv:
-	@PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install -qq --target .uv uv
+	@rm -rf .uv
+	@PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 python3 -m pip install -qq --target .uv uv \
+		|| { python3 -m venv --clear .uv && .uv/bin/python -m pip install -qq uv; } \
+		|| { echo "make: this Python can fetch nothing; install pip for it (Debian: python3-pip) or uv" >&2; exit 1; }
