@@ -1,7 +1,10 @@
-"""What pdkit needs is said in pyproject.toml; environment.yml and requirements.lock say the same."""
+"""What pdkit needs and ships is said in pyproject.toml; environment.yml, requirements.lock and the wheel agree."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +56,19 @@ def test_the_lock_names_no_address_and_no_folder():
 def test_jupyterlab_is_an_extra_and_nothing_that_a_report_needs():
     """Beside it jsonschema, so altair, papermill and nbconvert too, import 1.1 s later in every process."""
     assert not {"jupyter", "jupyterlab", "notebook"} & {r.name for r in RUNTIME + DEV}
+
+
+def test_the_wheel_ships_the_package_and_the_notebooks(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+
+    package = [p for p in (ROOT / "pdkit").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    notebooks = (ROOT / "notebooks").glob("*.ipynb")
+    wanted = {p.relative_to(ROOT).as_posix() for p in package} | {f"pdkit/notebooks/{p.name}" for p in notebooks}
+    assert shipped == wanted
