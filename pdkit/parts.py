@@ -1,0 +1,96 @@
+"""How parts are found: readers, checks and charts are the functions that their folders hold."""
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from pdkit.evidence import Evidence
+from pdkit.source import Source
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One log format: how it is recognised, and the function that reads it.
+
+    `signs` is a regular expression (the common part of Rust's and Python's dialects) for a line that only this format
+    has; it is held against the start of a line, behind any prefix that a container or CI put there. A reader of
+    whole files (`whole=True`) owns the file that it recognises; readers of lines may share a file.
+    """
+
+    name: str
+    title: str
+    signs: str
+    whole: bool
+    read: Callable[[Source], Evidence]
+
+    @property
+    def doc(self) -> str:
+        """What the format is and what the tool leaves out."""
+        return (self.read.__doc__ or "").strip()
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One question, drawn. `evidence` charts may show claimed figures and label them so; the others cannot reach any."""
+
+    name: str
+    question: str
+    evidence: bool
+    draw: Callable[..., Any]
+
+    @property
+    def doc(self) -> str:
+        """How to read it."""
+        return (self.draw.__doc__ or "").strip()
+
+
+_READERS: dict[str, Reader] = {}
+_CHARTS: dict[str, Chart] = {}
+
+
+def reader(*, title: str, signs: str, whole: bool = False) -> Callable[[Callable[[Source], Evidence]], Callable[[Source], Evidence]]:
+    """Register a function as the reader that its module is named after."""
+
+    def register(read: Callable[[Source], Evidence]) -> Callable[[Source], Evidence]:
+        name = read.__module__.rpartition(".")[2]
+        _READERS[name] = Reader(name, title, signs, whole, read)
+        return read
+
+    return register
+
+
+def chart(*, question: str, evidence: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as a chart under its own name."""
+
+    def register(draw: Callable[..., Any]) -> Callable[..., Any]:
+        _CHARTS[draw.__name__] = Chart(draw.__name__, question, evidence, draw)
+        return draw
+
+    return register
+
+
+def readers() -> dict[str, Reader]:
+    """All readers by name."""
+    _walk("pdkit.readers")
+    return dict(sorted(_READERS.items()))
+
+
+def charts() -> dict[str, Chart]:
+    """All charts by name."""
+    _walk("pdkit.charts")
+    return dict(sorted(_CHARTS.items()))
+
+
+@cache
+def _walk(package: str) -> None:
+    """Import every module of a folder, so that what it registers is there."""
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
+
+
+def register_checks() -> None:
+    """Import every family of checks; they are then in rules.CHECKS."""
+    _walk("pdkit.checks")

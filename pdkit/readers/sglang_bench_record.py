@@ -1,0 +1,397 @@
+"""The records that `sglang.bench_serving --output-file` appends, one JSON object a line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pdkit.evidence import Evidence, Row, table
+from pdkit.metrics import CLOCKS, STATISTICS
+from pdkit.parts import reader
+from pdkit.source import Source, quoted
+from pdkit.units import MS_PER_S
+
+_CLOCK_KEYS = {"e2e_ms": "e2e_latency", "ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl"}
+_KEYS = {
+    "request_rate": "request_rate_per_s",
+    "max_concurrency": "concurrency",
+    "completed": "completed",
+    "duration": "duration_s",
+    "total_input_tokens": "input_tok_sum",
+    "total_output_tokens": "output_tok_sum",
+    "total_output_tokens_retokenized": "retokenized_tok_sum",
+    "request_throughput": "request_throughput_per_s",
+    "input_throughput": "input_throughput_tok_per_s",
+    "output_throughput": "output_throughput_tok_per_s",
+    "total_throughput": "total_throughput_tok_per_s",
+    "max_output_tokens_per_s": "peak_output_throughput_tok_per_s",
+    "max_concurrent_requests": "peak_running_requests",
+    "concurrency": "concurrency_mean",
+    "accept_length": "accept_length",
+    "request_goodput": "request_goodput_per_s",
+    "slo_attainment": "slo_attainment_ratio",
+} | {f"{statistic}_{_CLOCK_KEYS[clock]}_ms": f"{clock}_{statistic}" for clock in CLOCKS for statistic in STATISTICS}
+_MANDATORY = ("completed", "duration", "total_output_tokens")
+_DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "generated_texts", "errors")
+_UNLIMITED = ("request_rate", "max_concurrency")  # where null or infinity says that there is no limit
+_CLOCK_RESOLUTION_MS = 0.001  # two reads of the clock differ by less than 1 us: mean TTFT may pass mean E2E by that much
+
+# Python writes these bare, which strict JSON has not. A quote inside a string is escaped, so `": Infinity` with no
+# backslash before it is a key and its value; each replacement is as long as what it replaces, so nothing moves.
+_BARE = {b'": Infinity': b'": "inf"   ', b'": -Infinity': b'": "-inf"   ', b'": NaN': b'":"n" '}
+_NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "n": float("nan")}
+
+_SLICE_BYTES = 4 << 20  # gaps are parsed in slices: 0.6 of the memory of one go, at the same speed
+_BINS_PER_DECADE = 20
+_SERVER_INFO_BYTES = 1 << 22  # larger than any seen; beyond it only its facts are lost
+
+
+class _Record(msgspec.Struct):
+    """What is taken of a record, but for the numbers of _KEYS; all else is skipped unread."""
+
+    backend: str | None = None
+    protocol: str | None = None
+    dataset_name: str | None = None
+    random_output_len: float | None = None
+    random_range_ratio: float | None = None
+    sharegpt_output_len: float | None = None
+    server_info: msgspec.Raw = msgspec.Raw(b"null")
+    input_lens: list[int] | None = None
+    output_lens: list[int] | None = None
+    ttfts: list[float] | None = None
+    itls: msgspec.Raw = msgspec.Raw(b"null")
+    generated_texts: list[str] | None = None
+    errors: list[str | None] | None = None
+
+
+_Whole = msgspec.defstruct(
+    "_Whole", [(key, float | str | None | msgspec.UnsetType, msgspec.UNSET) for key in _KEYS], bases=(_Record,)
+)
+_decoder = msgspec.json.Decoder(_Whole)
+
+
+class Gaps(NamedTuple):
+    """Statistics of the inter-token gaps: one entry a request, but for the histogram's counts by bin."""
+
+    count: npt.NDArray[np.int64]
+    total_s: npt.NDArray[np.float64]
+    p50_s: npt.NDArray[np.float64]
+    p99_s: npt.NDArray[np.float64]
+    max_s: npt.NDArray[np.float64]
+    zeros: npt.NDArray[np.int64]
+    impossible: npt.NDArray[np.int64]
+    histogram: dict[int, int]
+
+
+@reader(
+    title="SGLang `bench_serving`: record of `--output-file`",
+    signs=r"\{.*\"total_output_tokens_retokenized\"",
+    whole=True,
+)
+def read(source: Source) -> Evidence:
+    """The JSON lines that `--output-file` appends, one a run, with or without `--output-details`.
+
+    Python's bare `Infinity` and `NaN`, the Rust client's `"inf"` and `null`, unknown keys and a server's whole
+    `server_info` are all expected; a line that is cut off gives what can still be read of it.
+
+    Left out by the tool: how many requests were sent (unless with details), a request's end-to-end time, whether the
+    end token was ignored, whether answers were streamed, the client's version.
+    """
+    return Evidence.joined(_of_line(source.name, number, line) for number, line in _lines(source) if line.strip())
+
+
+def _lines(source: Source) -> Iterator[tuple[int, bytearray]]:
+    """Each line as a buffer that may be changed in place: a copy of a record costs as much memory as the record."""
+    with source.open() as file:
+        for number, line in enumerate(file, 1):
+            yield number, bytearray(line)
+
+
+def _of_line(name: str, number: int, line: bytearray) -> Evidence:
+    place = {"source_file": name, "source_line": number}
+    seen = {"seen_id": f"{name}#{number}"}
+    try:
+        record = _decoded(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        return _damaged(seen, place, line, str(problem))
+    return _evidence(record, seen, place, ending=None)
+
+
+def _damaged(seen: Row, place: Row, line: bytearray, problem: str) -> Evidence:
+    """What a cut-off line still says: its numbers stand before its arrays. It is not a whole result."""
+    unread = Evidence.of(unread=[{"reason": f"not a whole JSON record: {quoted(problem)}", "text": quoted(line[:800].decode(errors="replace"))} | dict(place)])
+    head = line.partition(b', "input_lens"')[0]
+    try:
+        kept = _decoded(bytearray(head.rstrip(b", \r\n") + b"}"))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        kept = _Whole()
+    return Evidence.joined([unread, _evidence(kept, seen, place, ending=f"the record is damaged: {quoted(problem)}")])
+
+
+def _decoded(line: bytearray) -> Any:
+    for bare, strict in _BARE.items():
+        at = line.find(bare)
+        while at >= 0:
+            if line[at - 1 : at] != b"\\":
+                line[at : at + len(bare)] = strict
+            at = line.find(bare, at + 1)
+    try:
+        return _decoder.decode(line)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:  # a bare NaN inside an array: the standard library knows it, at a tenth of the speed
+        loaded = json.loads(line)
+        if not isinstance(loaded, dict):
+            raise
+        raws = {key: msgspec.Raw(json.dumps(loaded.pop(key, None)).encode()) for key in ("itls", "server_info")}
+        converted = msgspec.convert({**loaded, "ttfts": loaded.get("ttfts")}, _Whole)
+        return msgspec.structs.replace(converted, **raws)
+
+
+def _evidence(record: Any, seen: Row, place: Row, *, ending: str | None) -> Evidence:
+    numbers = dict(_numbers(record))
+    whole = ending is None and all(key in numbers for key in _MANDATORY)
+    requests, gaps = _requests(record) if ending is None else (table("requests"), table("gaps"))
+    added = [pl.lit(value).alias(column) for column, value in (dict(seen) | dict(place)).items()]
+    return Evidence.of(
+        runs=[dict(seen) | _settings(record) | {"complete": whole, "ending": ending or (None if whole else "the record lacks its totals")} | dict(place)],
+        claims=[*_claims(numbers, dict(seen) | dict(place)), *_asked(record, dict(seen) | dict(place))],
+        requests=requests.with_columns(added),
+        gaps=gaps.with_columns(added),
+    )
+
+
+# --- the numbers of the record --------------------------------------------------------------------------------------
+
+
+def _numbers(record: Any) -> Iterator[tuple[str, float]]:
+    """Keys that hold a number; null says nothing but for a limit, where it says that there is none."""
+    for key in _KEYS:
+        value = getattr(record, key)
+        if value is None and key in _UNLIMITED:
+            value = float("inf")
+        if isinstance(value, str):
+            value = _NUMBERS.get(value)
+        if isinstance(value, int | float):
+            yield key, float(value)
+
+
+def _claims(numbers: dict[str, float], common: dict[str, object]) -> Iterator[Row]:
+    for key, value in numbers.items():
+        stated = np.isfinite(value) or key in _UNLIMITED
+        yield {
+            "fact": _KEYS[key],
+            "value": value if stated else None,
+            "printed": None if stated else str(value),
+            "resolution": _CLOCK_RESOLUTION_MS if key.endswith("_ms") else 0.0,
+        } | common
+
+
+def _asked(record: Any, common: dict[str, object]) -> Iterator[Row]:
+    """The output length asked of every request, and how many entries the detail arrays have."""
+    lengths = [len(array) for key in _DETAILS if isinstance(array := getattr(record, key), list)]
+    facts: dict[str, float | None] = {"detail_rows_min": min(lengths), "detail_rows_max": max(lengths)} if lengths else {}
+    if str(record.dataset_name).startswith("random") and record.random_range_ratio == 1.0:
+        facts["output_tok_asked_each"] = record.random_output_len
+    elif record.dataset_name == "sharegpt":
+        facts["output_tok_asked_each"] = record.sharegpt_output_len
+    for fact, value in facts.items():
+        if value is not None:
+            yield {"fact": fact, "value": float(value), "resolution": 0.0} | common
+
+
+def _settings(record: Any) -> dict[str, object]:
+    server = _server(record.server_info)
+    return {
+        "tool": "sglang",
+        "client_definition": "rust" if record.protocol else "python",
+        "backend": record.backend,
+        "dataset": record.dataset_name,
+        "model": server.get("model_path"),
+        "server_version": server.get("version"),
+        "topology": server.get("topology"),
+    }
+
+
+def _server(info: msgspec.Raw) -> dict[str, str]:
+    """Model, version and topology as the server told them; keys and addresses in there are left."""
+    if len(memoryview(info)) > _SERVER_INFO_BYTES:
+        return {}
+    known = msgspec.json.decode(info)
+    if not isinstance(known, dict):
+        return {}
+    prefill, decode = known.get("prefill"), known.get("decode")
+    split = isinstance(prefill, list) and isinstance(decode, list)
+    facts = {"topology": f"{len(prefill)}p{len(decode)}d"} if split and prefill and decode else {}  # type: ignore[arg-type]
+    for states in (known, *(prefill or () if split else ()), *(known.get("internal_states") or ())):
+        if isinstance(states, dict):
+            facts |= {key: quoted(states[key]) for key in ("model_path", "version") if key not in facts and isinstance(states.get(key), str)}
+    return facts
+
+
+# --- its requests ---------------------------------------------------------------------------------------------------
+
+
+def _requests(record: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """One row a request, and the histogram of all gaps: gaps become statistics and texts become lengths here."""
+    present = [array for key in _DETAILS if isinstance(array := getattr(record, key), list)]
+    if not present:
+        return table("requests"), table("gaps")
+    n = len(record.errors) if record.errors is not None else max(map(len, present))
+    gaps = gap_statistics(memoryview(record.itls))
+    frame = pl.DataFrame({"request_index": np.arange(n, dtype=np.int64)}).with_columns(
+        _column("input_tok", record.input_lens, n, pl.Int64()),
+        _column("output_tok", record.output_lens, n, pl.Int64()),
+        _column("ttft_ms", record.ttfts, n, pl.Float64()) * MS_PER_S,
+        _column("error", record.errors, n, pl.String()),
+        *_texts(record.generated_texts, n),
+        *(_gap_columns(gaps) if gaps and len(gaps.count) == n else []),
+        pl.col("request_index").alias("source_item"),
+    )
+    return table("requests", _rows(frame, has_errors=record.errors is not None)), _histogram(gaps)
+
+
+def _column(name: str, values: list[Any] | None, n: int, dtype: pl.DataType) -> pl.Series:
+    """The array as a column; one that is cut short says nothing about any request."""
+    whole = values is not None and len(values) == n
+    return pl.Series(name, values if whole else [None] * n, dtype=dtype)
+
+
+def _texts(texts: list[str] | None, n: int) -> list[pl.Series]:
+    if texts is None or len(texts) != n:
+        return []
+    return [pl.Series("text_chars", [len(text) for text in texts], dtype=pl.Int64), pl.Series(texts).hash().alias("text_hash")]
+
+
+def _rows(frame: pl.DataFrame, *, has_errors: bool) -> pl.DataFrame:
+    """What a failed request is not: the tool lists its TTFT and lengths as 0, which would pull every mean down."""
+    absent = [pl.lit(None, dtype).alias(name) for name, dtype in _OPTIONAL.items() if name not in frame.columns]
+    ok = pl.col("error").fill_null("") == "" if has_errors else pl.lit(None, pl.Boolean)
+    ttft = pl.col("ttft_ms")
+    impossible = (ttft.is_nan() | ttft.is_infinite() | (ttft < 0)).cast(pl.Int64).fill_null(0) + pl.col("nonfinite_count").fill_null(0)
+    return (
+        frame.with_columns(absent)
+        .with_columns(ok.alias("ok"), impossible.alias("nonfinite_count"))
+        .with_columns(pl.when(ttft.is_finite()).then(ttft).alias("ttft_ms"), pl.col("error").str.slice(0, 200))
+        .with_columns(pl.when(pl.col("ok").eq_missing(False)).then(None).otherwise(pl.col(name)).alias(name) for name in _OF_SUCCESS)
+        .with_columns(pl.when(pl.col("itl_count") > 0).then(pl.col("gaps_ms")).alias("gaps_ms"))
+        .with_columns(
+            (pl.col("ttft_ms") + pl.col("gaps_ms")).alias("e2e_ms"),
+            pl.when(pl.col("output_tok") > 1).then(pl.col("gaps_ms") / (pl.col("output_tok") - 1)).alias("tpot_ms"),
+        )
+        .drop("gaps_ms")
+    )
+
+
+_OF_SUCCESS = ("output_tok", "text_chars", "text_hash", "ttft_ms", "gaps_ms")
+_OPTIONAL: dict[str, pl.DataType] = {
+    "text_chars": pl.Int64(), "text_hash": pl.UInt64(), "itl_count": pl.Int64(), "nonfinite_count": pl.Int64(), "gaps_ms": pl.Float64(),
+}  # fmt: skip
+
+
+# --- its gaps between tokens ----------------------------------------------------------------------------------------
+
+
+def _gap_columns(gaps: Gaps) -> list[pl.Expr]:
+    some = pl.Series(gaps.count) > 0
+    times = {"gaps_ms": gaps.total_s, "itl_mean_ms": gaps.total_s / np.maximum(gaps.count, 1), "itl_p50_ms": gaps.p50_s, "itl_p99_ms": gaps.p99_s, "itl_max_ms": gaps.max_s}
+    counts = {"itl_count": gaps.count, "itl_zero_count": gaps.zeros, "nonfinite_count": gaps.impossible}
+    return [
+        *(pl.when(some).then(pl.Series(values * MS_PER_S)).alias(name) for name, values in times.items()),
+        *(pl.lit(pl.Series(values)).alias(name) for name, values in counts.items()),
+    ]
+
+
+def _histogram(gaps: Gaps | None) -> pl.DataFrame:
+    """All gaps of the run in log-spaced bins, 20 a decade; zeros have the bin from 0 to 0."""
+    if gaps is None:
+        return table("gaps")
+    edge = [(0.0, 0.0) if b == _ZERO_BIN else (10 ** (b / _BINS_PER_DECADE), 10 ** ((b + 1) / _BINS_PER_DECADE)) for b in sorted(gaps.histogram)]
+    counts = [gaps.histogram[b] for b in sorted(gaps.histogram)]
+    low, high = ([side[i] for side in edge] for i in (0, 1))
+    return table("gaps", pl.DataFrame({"low_ms": low, "high_ms": high, "count": counts}, schema={"low_ms": pl.Float64, "high_ms": pl.Float64, "count": pl.Int64}))
+
+
+_ZERO_BIN = -(10**6)
+
+
+def gap_statistics(raw: memoryview) -> Gaps | None:
+    """Statistics of `[[gap, …], …]` (seconds) without a Python object per gap; None where there is no such array.
+
+    Three times as fast as decoding the lists, at 0.6 of the memory: see benchmarks/.
+    """
+    if bytes(raw[:1]) != b"[":
+        return None
+    parts = [_slice_statistics(lengths, values) for lengths, values in _slices(raw)]
+    histogram: dict[int, int] = {}
+    for part in parts:
+        for edge, count in part.histogram.items():
+            histogram[edge] = histogram.get(edge, 0) + count
+    columns = [np.concatenate([part[i] for part in parts]) for i in range(len(Gaps._fields) - 1)] if parts else [np.zeros(0)] * 7
+    return Gaps(*columns, histogram)  # type: ignore[arg-type]
+
+
+def _slices(raw: memoryview) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
+    """Lengths and values of whole inner arrays, a few megabytes at a time."""
+    at, end, size = 1, len(raw) - 1, _SLICE_BYTES
+    while at < end:
+        piece = bytes(raw[at : min(at + size, end)])
+        cut = piece.rfind(b"]") + 1
+        if cut == 0:
+            if at + size >= end:
+                return  # nothing but white space is left
+            size *= 2
+            continue
+        yield _values(piece[:cut].lstrip(b", \r\n\t"))
+        at, size = at + cut, _SLICE_BYTES
+
+
+def _values(piece: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    characters = np.frombuffer(piece, np.uint8)
+    closed, commas = np.flatnonzero(characters == ord("]")), np.flatnonzero(characters == ord(","))
+    lengths = np.diff(np.searchsorted(commas, closed), prepend=-1)  # a comma also stands between two arrays
+    lengths[characters[closed - 1] == ord("[")] = 0
+    joined = piece[1:-1].replace(b"], [", b", ").replace(b"],[", b",")
+    if not lengths.any():
+        return lengths, np.zeros(0)
+    # a csv of one row a value: split at commas, the space behind a comma leaves an empty first column
+    spaced = b", " in joined[:64]
+    columns = {"column_1": pl.String, "column_2": pl.Float64} if spaced else {"column_1": pl.Float64}
+    values = pl.read_csv(
+        b" " + joined if spaced else joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=[len(columns) - 1]
+    ).to_series()
+    return lengths, values.drop_nulls().to_numpy()
+
+
+def _slice_statistics(lengths: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Gaps:
+    """Requests of one length at a time, as the rows of a matrix."""
+    n = len(lengths)
+    starts = np.concatenate(([0], np.cumsum(lengths)))[:-1]
+    total, p50, p99, longest = (np.full(n, np.nan) for _ in range(4))
+    zeros, impossible = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for length in np.unique(lengths[lengths > 0]):
+        rows = np.flatnonzero(lengths == length)
+        gaps = np.sort(values[starts[rows][:, None] + np.arange(length)], axis=1)
+        total[rows], longest[rows] = gaps.sum(axis=1), gaps[:, -1]
+        p50[rows], p99[rows] = _quantile(gaps, 0.50), _quantile(gaps, 0.99)
+        zeros[rows] = (gaps == 0).sum(axis=1)
+        impossible[rows] = (~np.isfinite(gaps) | (gaps < 0)).sum(axis=1)
+    return Gaps(lengths, total, p50, p99, longest, zeros, impossible, _bins(values))
+
+
+def _quantile(ordered: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.float64]:
+    """Linear interpolation between order statistics, as the client's own percentiles."""
+    at = share * (ordered.shape[1] - 1)
+    below, above = int(np.floor(at)), int(np.ceil(at))
+    return np.asarray(ordered[:, below] + (ordered[:, above] - ordered[:, below]) * (at - below))
+
+
+def _bins(values: npt.NDArray[np.float64]) -> dict[int, int]:
+    positive = values[np.isfinite(values) & (values > 0)]
+    edges, counts = np.unique(np.floor(np.log10(positive * MS_PER_S) * _BINS_PER_DECADE).astype(np.int64), return_counts=True)
+    zeros = int((values == 0).sum())
+    return dict(zip(edges.tolist(), counts.tolist(), strict=True)) | ({_ZERO_BIN: zeros} if zeros else {})

@@ -1,0 +1,182 @@
+"""One file as readers see it: whatever its compression, encoding or prefixes, as numbered lines of text."""
+
+import codecs
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+import zstandard
+
+_HEAD_BYTES = 1 << 16
+_CHUNK_BYTES = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+Question = Callable[[pl.LazyFrame], pl.LazyFrame]
+KEPT_CHARS = 200  # of a line that is quoted: enough to recognise it
+
+ANSI = r"\x1b\[[0-9;?]*[A-Za-z]"
+_CLOCK = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+# What stands before a line once a container, a service manager or a CI has written it down.
+_PREFIXES = (
+    rf"\[?{_CLOCK}\]?\s+(?:std(?:out|err) [FP] )?",  # kubectl and docker --timestamps, CRI files, GitHub, Jenkins
+    r"\[pod/[^\]]+\]\s+",  # kubectl logs --prefix
+    r"[A-Za-z0-9][\w.-]*\s+[|│] ?",  # docker compose, stern
+    r"[^\t\r\n]+\t[^\t\r\n]+\t",  # gh run view --log: job, step
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]+ [\w.@/-]+(?:\[\d+\])?:)? ",  # journald, moreutils ts
+    r"[\w.-]+ [\w.@/-]+\[\d+\]: ",  # journald -o short-iso, behind its clock
+    r"\[?\d\d:\d\d:\d\d\]?\s+",
+)
+PREFIX = rf"(?:{ANSI}|\ufeff|{'|'.join(_PREFIXES)})*"
+_PREFIX = re.compile(PREFIX)
+_ANSI = re.compile(ANSI)
+# A value behind one of these names, and tokens that are secret by their own look.
+_SECRET = re.compile(
+    r"""(?ix)
+    ((?:api[-_]?key|authorization|auth[-_]?token|access[-_]?token|secret|password|hf[-_]?token)
+      ["']?\s*(?:[:=]\s*|\s+)["']?(?:bearer\s+)?) [^\s"',)&]+
+    | \b(?:hf_|sk-|ghp_|xox[bp]-)[\w-]{8,}
+    | (bearer\s+)[\w.~+/-]{8,}
+    """
+)
+
+
+def masked(text: str) -> str:
+    """Without keys and tokens: they are not evidence, and a report may leave the house."""
+    return _SECRET.sub(lambda found: f"{found[1] or found[2] or ''}***", text)
+
+
+def quoted(text: str) -> str:
+    """The beginning of a line, fit to be kept: masked, without colours, at most 200 characters."""
+    return masked(_ANSI.sub("", text).strip())[:KEPT_CHARS]
+
+
+def stripped(text: str) -> str:
+    """A line without colours and without what a container or CI put before it."""
+    return _ANSI.sub("", text[_PREFIX.match(text).end() :]).rstrip()  # type: ignore[union-attr] # it matches ""
+
+
+class Source:
+    """One file. `name` is what evidence cites: the path as it was given."""
+
+    def __init__(self, path: Path, name: str | None = None) -> None:
+        self.path = path
+        self.name = name or path.as_posix()
+        self._damage: str | None = None
+
+    @cached_property
+    def bytes(self) -> int:
+        """Its size on disk."""
+        return self.path.stat().st_size
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the file on disk."""
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    @property
+    def damage(self) -> str | None:
+        """What was wrong with it, once it has been read: what is readable is read all the same."""
+        return self._damage
+
+    @cached_property
+    def head(self) -> bytes:
+        """Its first 64 KB as UTF-8, decompressed."""
+        with self.open() as file:
+            return file.read(_HEAD_BYTES)
+
+    @cached_property
+    def is_binary(self) -> bool:
+        """Whether it holds NUL bytes, as text does not."""
+        return b"\0" in self.head
+
+    def open(self) -> BinaryIO:
+        """Its content as UTF-8 bytes, decompressed; it ends where the damage begins."""
+        magic = self._magic
+        if magic.startswith(_GZIP) or magic.startswith(_ZSTD):
+            return self._recoded(BytesIO(b"".join(self._decompressed())))
+        return self._recoded(self.path.open("rb"))
+
+    def matching(self, pattern: str) -> pl.DataFrame:
+        """The lines that hold a pattern at the start of a line, or behind a carriage return: (line, text).
+
+        `pattern` is tried behind any known prefix. A progress bar leaves several texts in one line of the file: each
+        comes as a row of its own.
+        """
+        wanted = rf"(?:^|\r){PREFIX}(?:{pattern})"
+        exact = re.compile(rf"(?:{pattern})")
+        found = self._filtered(pl.col("text").str.contains(wanted))
+        rows = [
+            (number, part)
+            for number, text in found.iter_rows()
+            for part in map(stripped, text.split("\r"))
+            if exact.match(part)
+        ]
+        return pl.DataFrame(rows, schema={"line": pl.Int64, "text": pl.String}, orient="row")
+
+    def holds(self, patterns: dict[str, str]) -> dict[str, int]:
+        """How many lines hold each of the patterns, under the same names; one look at the whole file."""
+        signs = {name: rf"(?:^|\r){PREFIX}(?:{pattern})" for name, pattern in patterns.items()}
+        counts = [pl.col("text").str.contains(sign).sum().alias(name) for name, sign in signs.items()]
+        return {name: int(count or 0) for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()}
+
+    def last_line(self) -> tuple[int, str]:
+        """Number and text of the last line that is not blank; (0, "") where there is none."""
+        last = self._scanned(lambda lines: lines.filter(pl.col("text").str.strip_chars() != "").last())
+        return (int(last["line"][0]), stripped(last["text"][0].rpartition("\r")[2])) if last.height else (0, "")
+
+    def line_count(self) -> int:
+        """How many lines it has."""
+        return int(self._scanned(lambda lines: lines.select(pl.len())).item())
+
+    # --- how it is read ---------------------------------------------------------------------------------------------
+
+    def _filtered(self, keep: pl.Expr) -> pl.DataFrame:
+        return self._scanned(lambda lines: lines.filter(keep))
+
+    def _scanned(self, ask: Question) -> pl.DataFrame:
+        """The answer to a question about its lines; read leniently only where the fast way fails."""
+        if not self._magic.startswith(tuple(_UTF16)) and self._damage is None:
+            try:
+                return ask(_lines(self.path)).collect(engine="streaming")
+            except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
+                pass
+        with self.open() as file:
+            text = file.read().decode("utf-8", errors="replace")
+        return ask(_lines(text.encode())).collect()
+
+    @cached_property
+    def _magic(self) -> bytes:
+        with self.path.open("rb") as file:
+            return file.read(4)
+
+    def _decompressed(self) -> Iterator[bytes]:
+        """Chunks up to the end of the file, or to where it is damaged."""
+        try:
+            with self.path.open("rb") as raw:
+                packed = gzip.GzipFile(fileobj=raw) if self._magic.startswith(_GZIP) else zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+                while chunk := packed.read(_CHUNK_BYTES):
+                    yield chunk
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as problem:
+            self._damage = f"compressed data ends early or is damaged ({problem}); what came before it was read"
+
+    def _recoded(self, file: BinaryIO) -> BinaryIO:
+        """UTF-16 becomes UTF-8; all else passes."""
+        start = file.read(2)
+        file.seek(0)
+        if encoding := _UTF16.get(start):
+            with file:
+                return BytesIO(file.read()[2:].decode(encoding, errors="replace").encode())
+        return file
+
+
+def _lines(content: Path | bytes) -> pl.LazyFrame:
+    """The one place that uses polars' unstable scan_lines: (line, text), numbered from 1."""
+    return pl.scan_lines(content, name="text", row_index_name="line", row_index_offset=1, glob=False)
