@@ -7,17 +7,19 @@ Standard library only. Nothing here is imported by pdkit.
 
 import gzip
 import hashlib
+import heapq
 import json
 import math
 import sys
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 LABEL = "# synthetic: rebuilt by make.py from published figures; not a recording"
-WORDS = "and are but can day for had has her him his how its may new not now old one our out see she the two was who you".split()
+WORDS = ("and", "but", "can", "day", "for", "has", "how", "may", "new", "not", "now", "old", "one", "our", "see", "the")
+CLOSING_S = 0.0003  # the closing line of a stream comes just after the last token, and the client's latency ends there
 CLOCK_DIGITS = 6  # microseconds: finer than any printed figure, and the files stay small
 
 # The client's own defaults, in the order in which its argument parser declares them.
@@ -97,16 +99,29 @@ class Run:
         return {**vars(DEFAULTS), **changed}
 
 
-def answered(*, start_s: float, input_tok: int, ttft_s: float, itls_s: Iterable[float], words: Iterable[str]) -> Request:
+def answered(
+    *, start_s: float, input_tok: int, ttft_s: float, itls_s: Iterable[float], words: Iterable[str]
+) -> Request:
     """A request whose text came back, one word a token."""
     ttft_s, gaps = tick(ttft_s), tuple(map(tick, itls_s))
-    e2e_s = tick(ttft_s + math.fsum(gaps) + 0.0003)  # the closing line of the stream comes just after the last token
-    return Request(tick(start_s), input_tok, len(gaps) + 1, e2e_s, ttft_s, gaps, " ".join(words))
+    e2e_s = ttft_s + math.fsum(gaps) + CLOSING_S
+    return Request(tick(start_s), input_tok, len(gaps) + 1, tick(e2e_s), ttft_s, gaps, " ".join(words))
 
 
 def empty(*, start_s: float, input_tok: int, asked_tok: int, e2e_s: float) -> Request:
     """A request that came back with HTTP 200 and no text: the client counts the tokens that it asked for."""
     return Request(tick(start_s), input_tok, asked_tok, tick(e2e_s))
+
+
+def closed_loop(*, users: int, count: int, answer: Callable[[int, float], Request]) -> list[Request]:
+    """Requests in order of submission: a user sends the next one when an answer is there."""
+    free_s = [0.0] * users
+    requests = []
+    for i in range(count):
+        request = answer(i, heapq.heappop(free_s))
+        heapq.heappush(free_s, request.end_s + 0.001)
+        requests.append(request)
+    return requests
 
 
 def tick(seconds: float) -> float:
