@@ -22,7 +22,7 @@ WORDS = ("and", "but", "can", "day", "for", "has", "how", "may", "new", "not", "
 CLOSING_S = 0.0003  # the closing line of a stream comes just after the last token, and the client's latency ends there
 CLOCK_DIGITS = 6  # microseconds: finer than any printed figure, and the files stay small
 
-# The client's own defaults, in the order in which its argument parser declares them.
+# The client's arguments in its own order and with its own defaults, but for host, port, prompt file and tag.
 DEFAULTS = Namespace(
     backend="sglang", base_url=None, host="127.0.0.1", port=8000, ready_check_timeout_sec=60, dataset_name="random",
     dataset_path="prompts.jsonl", dataset_offset=0, agentic_max_turns=None, speed_bench_category=None,
@@ -32,7 +32,7 @@ DEFAULTS = Namespace(
     image_content="random", request_rate=math.inf, use_trace_timestamps=False, max_concurrency=None, output_file=None,
     output_details=False, goodput=None, print_requests=False, disable_tqdm=False, disable_stream=False,
     return_logprob=False, top_logprobs_num=0, token_ids_logprob=None, logprob_start_len=-1,
-    return_routed_experts=False, cache_report=False, seed=1, disable_ignore_eos=False, temperature=0.0, top_p=1.0,
+    return_routed_experts=False, cache_report=False, seed=42, disable_ignore_eos=False, temperature=0.0, top_p=1.0,
     extra_request_body=None, apply_chat_template=False, profile=False, plot_throughput=False,
     profile_activities=["CPU", "GPU"], profile_start_step=None, profile_steps=None, profile_num_steps=None,
     profile_by_stage=False, profile_stages=None, profile_output_dir=None, profile_prefix=None, lora_name=None,
