@@ -1,5 +1,6 @@
 """How parts are found: readers, checks and charts are the functions that their folders hold."""
 
+import inspect
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,21 +16,21 @@ from pdkit.source import Source
 class Reader:
     """One log format: how it is recognised, and the function that reads it.
 
-    `signs` is a regular expression (the common part of Rust's and Python's dialects) for a line that only this format
-    has; it is held against the start of a line, behind any prefix that a container or CI put there. A reader of
-    whole files (`whole=True`) owns the file that it recognises; readers of lines may share a file.
+    Readers of lines declare `signs`, a regular expression (the common part of Rust's and Python's dialects) for a line
+    that only this format has; it is held against the start of a line, behind any prefix that a container or CI put
+    there, and such readers may share a file. Readers of whole files declare `sniff`, and own the file they recognise.
     """
 
     name: str
     title: str
-    signs: str
-    whole: bool
     read: Callable[[Source], Evidence]
+    signs: str | None = None
+    sniff: Callable[[Source], bool] | None = None
 
     @property
     def doc(self) -> str:
         """What the format is and what the tool leaves out."""
-        return (self.read.__doc__ or "").strip()
+        return inspect.getdoc(self.read) or ""
 
 
 @dataclass(frozen=True)
@@ -44,19 +45,21 @@ class Chart:
     @property
     def doc(self) -> str:
         """How to read it."""
-        return (self.draw.__doc__ or "").strip()
+        return inspect.getdoc(self.draw) or ""
 
 
 _READERS: dict[str, Reader] = {}
 _CHARTS: dict[str, Chart] = {}
 
 
-def reader(*, title: str, signs: str, whole: bool = False) -> Callable[[Callable[[Source], Evidence]], Callable[[Source], Evidence]]:
-    """Register a function as the reader that its module is named after."""
+def reader(
+    *, title: str, signs: str | None = None, sniff: Callable[[Source], bool] | None = None
+) -> Callable[[Callable[[Source], Evidence]], Callable[[Source], Evidence]]:
+    """Register a function as the reader that its module is named after; it declares `signs` or `sniff`."""
 
     def register(read: Callable[[Source], Evidence]) -> Callable[[Source], Evidence]:
         name = read.__module__.rpartition(".")[2]
-        _READERS[name] = Reader(name, title, signs, whole, read)
+        _READERS[name] = Reader(name, title, read, signs, sniff)
         return read
 
     return register

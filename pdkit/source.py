@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import hashlib
+import mmap
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import zstandard
 
 _HEAD_BYTES = 1 << 16
 _CHUNK_BYTES = 1 << 20
+_BLANK_LOOK_BYTES = 64  # a line that starts with more white space than this is data all the same
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 Question = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -99,10 +101,38 @@ class Source:
 
     def open(self) -> BinaryIO:
         """Its content as UTF-8 bytes, decompressed; it ends where the damage begins."""
-        magic = self._magic
-        if magic.startswith(_GZIP) or magic.startswith(_ZSTD):
+        if self._magic.startswith((_GZIP, _ZSTD)):
             return self._recoded(BytesIO(b"".join(self._decompressed())))
         return self._recoded(self.path.open("rb"))
+
+    def buffers(self) -> Iterator[tuple[int, memoryview]]:
+        """Each line that is not blank, numbered from 1, as bytes that may be changed in place.
+
+        A plain file is mapped, not read: a record of 130 MB then costs 130 MB, and its copy nothing. Changes stay in
+        memory.
+        """
+        if self._is_packed or not self.bytes:
+            with self.open() as file:
+                yield from ((number, memoryview(bytearray(line))) for number, line in enumerate(file, 1) if line.strip())
+            return
+        with self.path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        view, start, number = memoryview(mapped), 0, 0
+        while start < len(mapped):
+            end, number = mapped.find(b"\n", start), number + 1
+            end = len(mapped) if end < 0 else end
+            if bytes(view[start : min(end, start + _BLANK_LOOK_BYTES)]).strip():
+                yield number, view[start:end]
+            start = end + 1
+
+    def whole(self) -> Iterator[tuple[int, memoryview]]:
+        """All of it as one buffer that starts on line 1."""
+        with self.open() as file:
+            yield 1, memoryview(bytearray(file.read()))
+
+    def contains(self, text: bytes) -> bool:
+        """Whether some bytes stand anywhere in it."""
+        return any(re.search(re.escape(text), line) for _, line in self.buffers())
 
     def matching(self, pattern: str) -> pl.DataFrame:
         """The lines that hold a pattern at the start of a line, or behind a carriage return: (line, text).
@@ -127,6 +157,18 @@ class Source:
         counts = [pl.col("text").str.contains(sign).sum().alias(name) for name, sign in signs.items()]
         return {name: int(count or 0) for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()}
 
+    def shared(self, pairs: dict[str, tuple[str, str]]) -> str | None:
+        """The name of a pair of patterns that one line holds both of, if there is such a line."""
+        if not pairs:
+            return None
+        text = pl.col("text")
+        both = [
+            pl.all_horizontal(text.str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})") for pattern in pair).any().alias(name)
+            for name, pair in pairs.items()
+        ]
+        row = self._scanned(lambda lines: lines.select(both)).row(0, named=True)
+        return next((name for name, found in row.items() if found), None)
+
     def last_line(self) -> tuple[int, str]:
         """Number and text of the last line that is not blank; (0, "") where there is none."""
         last = self._scanned(lambda lines: lines.filter(pl.col("text").str.strip_chars() != "").last())
@@ -143,7 +185,7 @@ class Source:
 
     def _scanned(self, ask: Question) -> pl.DataFrame:
         """The answer to a question about its lines; read leniently only where the fast way fails."""
-        if not self._magic.startswith(tuple(_UTF16)) and self._damage is None:
+        if not self._is_utf16 and self._damage is None:
             try:
                 return ask(_lines(self.path)).collect(engine="streaming")
             except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
@@ -151,6 +193,14 @@ class Source:
         with self.open() as file:
             text = file.read().decode("utf-8", errors="replace")
         return ask(_lines(text.encode())).collect()
+
+    @property
+    def _is_utf16(self) -> bool:
+        return self._magic.startswith(tuple(_UTF16))
+
+    @property
+    def _is_packed(self) -> bool:
+        return self._is_utf16 or self._magic.startswith((_GZIP, _ZSTD))
 
     @cached_property
     def _magic(self) -> bytes:

@@ -1,6 +1,7 @@
 """The records that `sglang.bench_serving --output-file` appends, one JSON object a line."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -40,10 +41,11 @@ _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "generated_texts", "er
 _UNLIMITED = ("request_rate", "max_concurrency")  # where null or infinity says that there is no limit
 _CLOCK_RESOLUTION_MS = 0.001  # two reads of the clock differ by less than 1 us: mean TTFT may pass mean E2E by that much
 
-# Python writes these bare, which strict JSON has not. A quote inside a string is escaped, so `": Infinity` with no
-# backslash before it is a key and its value; each replacement is as long as what it replaces, so nothing moves.
-_BARE = {b'": Infinity': b'": "inf"   ', b'": -Infinity': b'": "-inf"   ', b'": NaN': b'":"n" '}
+# Python writes these bare, which strict JSON has not. Each gives way to a string of its own length, so nothing moves.
+_BARE = {b"Infinity": b'"inf"   ', b"-Infinity": b'"-inf"   ', b"NaN": b'"n"'}
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "n": float("nan")}
+_MALFORMED_AT = re.compile(r"\(byte (\d+)\)")
+_BARE_TRIES = 100  # each try reads on from the start: worth it for a record's few scalars, not for its arrays
 
 _SLICE_BYTES = 4 << 20  # gaps are parsed in slices: 0.6 of the memory of one go, at the same speed
 _BINS_PER_DECADE = 20
@@ -87,11 +89,12 @@ class Gaps(NamedTuple):
     histogram: dict[int, int]
 
 
-@reader(
-    title="SGLang `bench_serving`: record of `--output-file`",
-    signs=r"\{.*\"total_output_tokens_retokenized\"",
-    whole=True,
-)
+def _is_record(source: Source) -> bool:
+    """The key is in every version's record, and in no other tool's; it may stand far into a long line."""
+    return source.head.lstrip()[:1] == b"{" and source.contains(b'"total_output_tokens_retokenized"')
+
+
+@reader(title="SGLang `bench_serving`: record of `--output-file`", sniff=_is_record)
 def read(source: Source) -> Evidence:
     """The JSON lines that `--output-file` appends, one a run, with or without `--output-details`.
 
@@ -101,55 +104,64 @@ def read(source: Source) -> Evidence:
     Left out by the tool: how many requests were sent (unless with details), a request's end-to-end time, whether the
     end token was ignored, whether answers were streamed, the client's version.
     """
-    return Evidence.joined(_of_line(source.name, number, line) for number, line in _lines(source) if line.strip())
+    lines = source.whole() if source.head.split(maxsplit=1)[0] == b"{" else source.buffers()  # pretty-printed: one record
+    return Evidence.joined(_of_line(source.name, number, line) for number, line in lines)
 
 
-def _lines(source: Source) -> Iterator[tuple[int, bytearray]]:
-    """Each line as a buffer that may be changed in place: a copy of a record costs as much memory as the record."""
-    with source.open() as file:
-        for number, line in enumerate(file, 1):
-            yield number, bytearray(line)
-
-
-def _of_line(name: str, number: int, line: bytearray) -> Evidence:
+def _of_line(name: str, number: int, line: memoryview) -> Evidence:
     place = {"source_file": name, "source_line": number}
     seen = {"seen_id": f"{name}#{number}"}
     try:
         record = _decoded(line)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         return _damaged(seen, place, line, str(problem))
+    if not any(isinstance(getattr(record, key), float | int) for key in _MANDATORY):
+        return Evidence.of(unread=[{"reason": "a JSON object, but not a record of bench_serving", "text": quoted(bytes(line[:800]).decode(errors="replace"))} | place])
     return _evidence(record, seen, place, ending=None)
 
 
-def _damaged(seen: Row, place: Row, line: bytearray, problem: str) -> Evidence:
+def _damaged(seen: Row, place: Row, line: memoryview, problem: str) -> Evidence:
     """What a cut-off line still says: its numbers stand before its arrays. It is not a whole result."""
-    unread = Evidence.of(unread=[{"reason": f"not a whole JSON record: {quoted(problem)}", "text": quoted(line[:800].decode(errors="replace"))} | dict(place)])
-    head = line.partition(b', "input_lens"')[0]
+    unread = Evidence.of(unread=[{"reason": f"not a whole JSON record: {quoted(problem)}", "text": quoted(bytes(line[:800]).decode(errors="replace"))} | dict(place)])
+    head = bytes(line).partition(b', "input_lens"')[0]
     try:
-        kept = _decoded(bytearray(head.rstrip(b", \r\n") + b"}"))
+        kept = _decoded(memoryview(bytearray(head.rstrip(b", \r\n") + b"}")))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         kept = _Whole()
     return Evidence.joined([unread, _evidence(kept, seen, place, ending=f"the record is damaged: {quoted(problem)}")])
 
 
-def _decoded(line: bytearray) -> Any:
-    for bare, strict in _BARE.items():
-        at = line.find(bare)
-        while at >= 0:
-            if line[at - 1 : at] != b"\\":
-                line[at : at + len(bare)] = strict
-            at = line.find(bare, at + 1)
-    try:
-        return _decoder.decode(line)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError:  # a bare NaN inside an array: the standard library knows it, at a tenth of the speed
-        loaded = json.loads(line)
-        if not isinstance(loaded, dict):
+def _decoded(line: memoryview) -> Any:
+    for _ in range(_BARE_TRIES):
+        try:
+            return _decoder.decode(line)
+        except msgspec.ValidationError:
             raise
-        raws = {key: msgspec.Raw(json.dumps(loaded.pop(key, None)).encode()) for key in ("itls", "server_info")}
-        converted = msgspec.convert({**loaded, "ttfts": loaded.get("ttfts")}, _Whole)
-        return msgspec.structs.replace(converted, **raws)
+        except msgspec.DecodeError as problem:
+            if not _replaced_bare(line, str(problem)):
+                break
+    return _decoded_slowly(bytes(line))
+
+
+def _replaced_bare(line: memoryview, problem: str) -> bool:
+    """Whether a bare number stood where the decoder stopped; it never stops inside a string."""
+    found = _MALFORMED_AT.search(problem)
+    for back in (0, 1) if found else ():  # the sign of -Infinity is read before the decoder stops
+        at = int(found[1]) - back  # type: ignore[index]
+        for bare, strict in _BARE.items():
+            if line[at : at + len(bare)] == bare:
+                line[at : at + len(bare)] = strict
+                return True
+    return False
+
+
+def _decoded_slowly(line: bytes) -> Any:
+    """Bare numbers inside an array: the standard library knows them, at a tenth of the speed."""
+    loaded = json.loads(line)
+    if not isinstance(loaded, dict):
+        raise ValueError("a record is a JSON object")  # noqa: TRY004 - the input is wrong, not the program
+    raws = {key: msgspec.Raw(json.dumps(loaded.pop(key, None)).encode()) for key in ("itls", "server_info")}
+    return msgspec.structs.replace(msgspec.convert(loaded, _Whole), **raws)
 
 
 def _evidence(record: Any, seen: Row, place: Row, *, ending: str | None) -> Evidence:
@@ -346,25 +358,24 @@ def _slices(raw: memoryview) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArra
                 return  # nothing but white space is left
             size *= 2
             continue
-        yield _values(piece[:cut].lstrip(b", \r\n\t"))
+        yield _values(piece[:cut])
         at, size = at + cut, _SLICE_BYTES
 
 
 def _values(piece: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     characters = np.frombuffer(piece, np.uint8)
-    closed, commas = np.flatnonzero(characters == ord("]")), np.flatnonzero(characters == ord(","))
-    lengths = np.diff(np.searchsorted(commas, closed), prepend=-1)  # a comma also stands between two arrays
-    lengths[characters[closed - 1] == ord("[")] = 0
-    joined = piece[1:-1].replace(b"], [", b", ").replace(b"],[", b",")
+    opened, closed, commas = (np.flatnonzero(characters == ord(sign)) for sign in "[],")
+    lengths = np.searchsorted(commas, closed) - np.searchsorted(commas, opened) + 1
+    lengths[closed - opened == 1] = 0
     if not lengths.any():
         return lengths, np.zeros(0)
     # a csv of one row a value: split at commas, the space behind a comma leaves an empty first column
-    spaced = b", " in joined[:64]
+    spaced, view = b", " in piece, memoryview(piece)
+    inner = (view[start + 1 : end] for start, end in zip(opened.tolist(), closed.tolist(), strict=True) if end > start + 1)
+    joined = b" " + b", ".join(inner) if spaced else b",".join(inner)
     columns = {"column_1": pl.String, "column_2": pl.Float64} if spaced else {"column_1": pl.Float64}
-    values = pl.read_csv(
-        b" " + joined if spaced else joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=[len(columns) - 1]
-    ).to_series()
-    return lengths, values.drop_nulls().to_numpy()
+    values = pl.read_csv(joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=[len(columns) - 1])
+    return lengths, values.to_series().to_numpy()
 
 
 def _slice_statistics(lengths: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Gaps:

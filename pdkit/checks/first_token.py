@@ -1,0 +1,117 @@
+"""PD2xx: first-token and per-token times can be real."""
+
+import polars as pl
+
+from pdkit.rules import ANY, Rule, above, below, c, check, outside, request_rule
+
+NO_TIME_MS = 0.01  # one pass of any model takes longer; above the 0.005 ms that a printed 0.00 can hide
+EARLY_MS = 1.0  # one HTTP round trip and one forward pass take longer
+
+
+@check("PD201", voids="run", says="first token at 0 ms in {bad_or_observed} (mean TTFT {ttft_ms_mean:.2f} ms)")
+def first_token_takes_time() -> tuple[Rule, ...]:
+    """A first token takes time.
+
+    Why: TTFT is the first text that is not empty; the client leaves 0 where none came. The zeros pull the mean down,
+    so a run with empty answers looks faster.
+    Next: the text of those requests (PD103); the prefill log for failed transfers.
+    Source: 1 of 829 public results has a mean of 0, and it is a true fake. A printed 0.00 may hide 0.005 ms.
+    Exceptions: failed requests, answers that were not streamed, nothing completed: not applicable. Answers of one
+    token may be an end token, which has no text: then only latency is void.
+    """
+    streamed = ~c.answered_whole
+    several = streamed & (c.completed > 0) & (c.output_tok_per_request > 1)
+    one = streamed & (c.completed > 0) & (c.output_tok_per_request <= 1)
+    unknown_length = streamed & (c.completed > 0) & c.output_tok_per_request.is_null()
+    whole = "mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms: at least half of the answers had no first token"
+    lowest = pl.min_horizontal("ttft_ms_mean", "ttft_ms_median")
+    return (
+        request_rule(applies=c.ok & (c.output_tok >= 2) & streamed, bad=c.ttft_ms == 0, refuse=above(0.01), suspect=ANY),
+        request_rule(applies=c.ok & (c.output_tok == 1) & streamed, bad=c.ttft_ms == 0, refuse=above(0.01), suspect=ANY, voids=("latency",)),
+        Rule(applies=several | unknown_length, observed=lowest, refuse=below(NO_TIME_MS), says=whole),
+        Rule(applies=one, observed=lowest, refuse=below(NO_TIME_MS), voids=("latency",), says=whole),
+    )
+
+
+@check("PD202", voids="latency", says="first token sooner than 1 ms in {bad_or_observed}")
+def first_token_is_not_instant() -> tuple[Rule, ...]:
+    """A first token takes a round trip and a forward pass.
+
+    Why: faster than that, something other than the model answered.
+    Next: cached replies; a header or role chunk that the client took for a token.
+    Source: bound: judgement (no public result has such a mean); PD201 has the zeros.
+    Exceptions: none known on real models.
+    """
+    streamed = ~c.answered_whole
+    summary = pl.min_horizontal("ttft_ms_mean", "ttft_ms_median")
+    return (
+        request_rule(applies=c.ok & (c.ttft_ms > 0) & streamed, bad=c.ttft_ms < EARLY_MS, suspect=above(0.01)),
+        Rule(applies=streamed & (summary >= NO_TIME_MS), observed=summary, suspect=below(EARLY_MS), says="mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms"),
+    )
+
+
+@check("PD203", voids="latency", says="mean gap between tokens {itl_ms_mean:.2f} ms at {output_tok_per_request:,.0f} tokens a request")
+def tokens_have_gaps() -> Rule:
+    """Several tokens have gaps between them.
+
+    Why: ITL 0 beside a TPOT above 0 is the signature of answers that were counted and never came.
+    Next: PD101; whether the whole answer came in one chunk.
+    Source: 1 of 829 public results, a true fake.
+    Exceptions: answers not streamed, or of one token: not applicable.
+    """
+    return Rule(applies=(c.output_tok_per_request > 1) & ~c.answered_whole, observed=c.itl_ms_mean, refuse=below(NO_TIME_MS))
+
+
+@check("PD205", voids="latency", says="mean TPOT {tpot_ms_mean:,.2f} ms, mean ITL {itl_ms_mean:,.2f} ms (ratio {observed:.2f})")
+def time_per_token_and_gaps_agree() -> Rule:
+    """Time per output token and the gaps between tokens tell the same speed.
+
+    Why: TPOT divides by the claimed tokens, ITL by those that came: where they part, the count is wrong.
+    Next: claimed against retokenized tokens (PD102); the spread of lengths.
+    Source: TPOT / ITL of 828 public results: 1 % below 0.986, 1 % above 1.076, 6 outside these bounds.
+    Exceptions: several tokens a chunk (speculative decoding, a stream interval), answers not streamed, versions that
+    print no TPOT (0.4.3 to 0.5.5): not applicable or not evaluated. Very mixed lengths may part the two: a mean of
+    ratios is not the ratio of means.
+    """
+    applies = (c.output_tok_per_request > 1) & ~c.answered_whole & ~c.chunked & (c.itl_ms_mean > 0)
+    return Rule(applies=applies, observed=c.tpot_ms_mean / c.itl_ms_mean, suspect=outside(0.90, 1.10))
+
+
+@check("PD206", voids="latency", says="time per output token is 0 in {bad_or_observed}")
+def several_tokens_take_time() -> tuple[Rule, ...]:
+    """A request of two tokens or more has a time per token above zero.
+
+    Why: tokens that take no time were not generated one after the other, or not at all.
+    Next: whether answers came in a single chunk; PD103.
+    Source: definition of TPOT.
+    Exceptions: one token has no time per token: 0 is legitimate there, as where answers are not streamed.
+    """
+    return (
+        request_rule(applies=c.ok & (c.output_tok >= 2) & c.tpot_ms.is_not_null() & ~c.answered_whole, bad=c.tpot_ms == 0, refuse=above(0.999), suspect=ANY),
+        Rule(
+            applies=(c.output_tok_per_request >= 2) & ~c.answered_whole,
+            observed=c.tpot_ms_mean,
+            refuse=below(NO_TIME_MS),
+            says="mean TPOT {tpot_ms_mean:.2f} ms at {output_tok_per_request:,.0f} tokens a request",
+        ),
+    )
+
+
+@check("PD209", voids="run", says="{observed:,.0f} numbers that can't be: NaN, infinite or below zero")
+def numbers_are_possible() -> tuple[Rule, ...]:
+    """Times, counts and rates are finite and not below zero.
+
+    Why: a mean over nothing is NaN, a clock that stepped back gives a negative time: the number beside it is no safer.
+    Next: whether anything completed (PD407); the clock of the client's machine.
+    Source: definition.
+    Exceptions: infinity as request rate or cap says "no limit". A first token after the end by a hair is PD308's.
+    """
+    said = "{observed:,.0f} %s numbers that can't be: NaN, infinite or below zero"
+    stated = c.completed.is_not_null()
+    return (
+        Rule(applies=stated, observed=c.impossible_run, refuse=ANY, says=said % "count"),
+        Rule(applies=stated, observed=c.impossible_throughput, refuse=ANY, voids=("throughput",), says=said % "throughput"),
+        Rule(applies=stated, observed=c.impossible_latency, refuse=ANY, voids=("latency",), says=said % "latency"),
+        Rule(applies=stated, observed=c.impossible_label, refuse=ANY, voids=("label",), says=said % "load"),
+        Rule(applies=c.requests_seen > 0, observed=c.requests_nonfinite, refuse=ANY, voids=("latency",), says="{observed:,.0f} times in the per-request arrays that can't be: NaN, infinite or below zero"),
+    )

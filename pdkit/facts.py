@@ -1,0 +1,265 @@
+"""One wide row a run: what its files state, what its requests add up to, and what follows from these."""
+
+from functools import cache
+
+import polars as pl
+
+from pdkit.evidence import PLACE, SCHEMAS, Evidence
+from pdkit.metrics import METRICS
+from pdkit.rules import NEIGHBOURS, c
+from pdkit.units import MS_PER_S
+
+ORDER = ("experiment", "concurrency", "request_rate_per_s", "run_id")  # of runs, on every page
+RES = "__res"  # `<fact>__res`: how far a printed number can be off
+
+# settings and states, from the first sighting that has one
+CATEGORIES = (
+    "experiment", "tool", "client_definition", "tool_version", "server_version", "model", "topology", "dataset", "backend",
+    "ignore_eos", "streaming", "retokenizes", "seed", "ending", "crashed_after", "end_marker",
+)  # fmt: skip
+# what the manifest says of the whole experiment
+SAID = {"label": "label", "synthetic": "synthetic", "gpu": "gpu", "repeats": "repeats", "end_marker": "end_marker_planned"}
+# what its sightings add up to
+SIGHTINGS: dict[str, pl.Expr] = {
+    "complete": c.complete.any(ignore_nulls=False),
+    "planned_only": (c.reader == "sweep_manifest").fill_null(False).all(),
+    "sources": c.source_file.n_unique().cast(pl.Float64),
+    "copies": c.reader.drop_nulls().unique_counts().max().cast(pl.Float64).fill_null(1.0),
+}
+# what its requests add up to; a sum over nothing is null, not 0
+AGGREGATES: dict[str, pl.Expr] = {
+    "requests_seen": pl.len().cast(pl.Float64),
+    "requests_ok": pl.when(c.ok.is_not_null().any()).then(c.ok.sum()).cast(pl.Float64),
+    "requests_failed": pl.when(c.ok.is_not_null().any()).then((~c.ok).sum()).cast(pl.Float64),
+    "requests_output_tok": pl.when(c.output_tok.is_not_null().any()).then(c.output_tok.sum()).cast(pl.Float64),
+    "requests_with_text": pl.when(c.text_chars.is_not_null().any()).then((c.text_chars > 0).sum()).cast(pl.Float64),
+    "requests_text_known": c.text_chars.is_not_null().sum().cast(pl.Float64),
+    "requests_same_length": pl.when(c.output_tok.is_not_null().any()).then((c.output_tok == c.output_tok.max()).mean()),
+    "requests_nonfinite": c.nonfinite_count.sum().cast(pl.Float64),
+    "text_chars_sum": pl.when(c.text_chars.is_not_null().any()).then(c.text_chars.sum()).cast(pl.Float64),
+}
+_HAIR_MS = 0.1  # two reads of one clock: a TPOT of -0.0002 ms stands in healthy public results
+_BELOW_ZERO = c.value < pl.when(c.fact.str.contains("_ms_")).then(-_HAIR_MS).otherwise(0.0)
+_IMPOSSIBLE = c.printed.is_not_null() | _BELOW_ZERO
+_PARTS = {"throughput": "throughput", "latency": "latency", "tail": "latency", "label": "label", "run": "run"}
+# what its claims add up to: numbers that can't be, and facts on which its sources differ
+CLAIMED: dict[str, pl.Expr] = {
+    f"impossible_{part}": (_IMPOSSIBLE & c.fact.is_in([m.name for m in METRICS.values() if m.kind == "result" and _PARTS[m.scope] == part])).sum().cast(pl.Float64)
+    for part in ("throughput", "latency", "label", "run")
+}
+
+_NATIVE = ("sglang", "sglang-native")  # these report one gap a token; the others one a chunk
+_WHOLE_SHARE = 0.98  # of E2E: an answer whose first token comes with its last was not streamed
+_ALL_THERE = 0.9  # of the claimed tokens: real text re-tokenizes a few percent off
+_RANDOM = ("random", "random-ids", "image")  # data sets that give as many prompts as were asked for
+
+# facts from facts; computed again when a number is moved within its last digit
+DERIVED: dict[str, pl.Expr] = {
+    "burst": c.request_rate_per_s.is_infinite(),
+    "embedding": c.backend.str.contains("embedding").fill_null(False),
+    "rust": (c.client_definition == "rust").fill_null(False),
+    # a data set may hold fewer prompts than were asked for: then only what was dispatched tells
+    "prompts_sure": pl.when(c.dataset.is_null() | c.dataset.is_in(_RANDOM) | (c.prompts_asked == c.completed)).then(c.prompts_asked),
+    "sent": pl.coalesce(c.requests_seen, c.requests_dispatched, c.prompts_sure),
+    "failed": pl.coalesce(c.requests_failed, c.requests_failed_said),
+    "answered_whole": ~pl.coalesce(c.streaming, c.ttft_ms_mean < _WHOLE_SHARE * c.e2e_ms_mean),
+    "output_tok_per_request": c.output_tok_sum / c.completed,
+    "input_tok_per_request": c.input_tok_sum / c.completed,
+    # the Rust client can be told not to count again, and then reports 0 beside a TTFT that only text can give
+    "uncounted": pl.coalesce(~c.retokenizes, c.rust & (c.retokenized_tok_sum == 0) & (c.ttft_ms_mean > 0)),
+    "received_tok": pl.when(~c.uncounted.fill_null(False)).then(c.retokenized_tok_sum),
+    "received_ratio": c.received_tok / c.output_tok_sum,
+    "asked_tok": pl.coalesce(c.output_tok_asked, c.output_tok_asked_each * pl.coalesce(c.sent, c.completed)),
+    "gaps_per_chunk": ~c.backend.is_in(_NATIVE),
+    # several tokens a chunk: speculative decoding, or a stream interval where all text is there all the same
+    "chunked": c.accept_length.is_not_null() | (c.gaps_per_chunk & (c.received_ratio >= _ALL_THERE)),
+    "received_throughput_tok_per_s": c.received_tok / c.duration_s,
+    "received_throughput_tok_per_s_per_gpu": c.received_throughput_tok_per_s / c.gpu_count,
+    "interactivity_tok_per_s": MS_PER_S / c.tpot_ms_median,
+}
+_OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
+
+
+def facts(evidence: Evidence) -> pl.DataFrame:
+    """One row a run: every declared fact, `<fact>__res` beside every number, and its neighbours' facts."""
+    stated = best_claims(evidence)
+    numbers = _wide(stated, "value").join(_wide(stated, "resolution"), on="run_id", suffix=RES)
+    parts = [_sightings(evidence.runs), numbers, _grouped(one_listing(evidence), AGGREGATES), _grouped(evidence.claims.lazy(), CLAIMED), _disagreements(evidence)]
+    wide = parts[0]
+    for part in parts[1:]:
+        wide = wide.join(part, on="run_id", how="left", maintain_order="left")
+    placed = _with_said(wide, evidence).with_columns(pl.col(*CLAIMED, "disagreements", "label_disagreements").fill_null(0))
+    return derived(_with_levels(_with_lower(placed))).sort(*ORDER, nulls_last=True).collect()
+
+
+def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
+    """With the facts that follow from facts, and each neighbour's facts beside the run's own."""
+    own = wide
+    for layer in _layers():
+        own = own.with_columns(DERIVED[name].alias(name) for name in layer)
+    for prefix in NEIGHBOURS:
+        theirs = own.select(pl.col("run_id").alias(f"{prefix}__run_id"), *(pl.col(name).alias(f"{prefix}__{name}") for name in _numbers()), *_moved(own))
+        own = own.join(theirs, on=[f"{prefix}__run_id", *_moved_names(own)], how="left")
+    return own
+
+
+def best_claims(evidence: Evidence) -> pl.LazyFrame:
+    """One row a run and fact: of several statements the one with the finest digit; of equal ones the last on the page."""
+    order, descending = ["resolution", "source_file", "source_line"], [False, False, True]
+    return (
+        evidence.claims.lazy()
+        .filter(pl.col("value").is_not_null())
+        .sort(order, descending=descending, maintain_order=True)
+        .unique(["run_id", "fact"], keep="first", maintain_order=True)
+    )
+
+
+def one_listing(evidence: Evidence) -> pl.LazyFrame:
+    """The requests of each run once, though several files may list them."""
+    requests = evidence.requests.lazy().with_row_index("row")
+    return requests.filter(pl.col("seen_id") == pl.col("seen_id").min().over("run_id"))
+
+
+@cache
+def declared() -> frozenset[str]:
+    """The names that a rule over runs may use."""
+    own = {*CATEGORIES, *SAID.values(), *SIGHTINGS, *METRICS, *AGGREGATES, *CLAIMED, *DERIVED, *_LEVEL_FACTS}
+    return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _numbers()})
+
+
+_LEVEL_FACTS = ("disagreements", "disagreement", "label_disagreements", "level_runs", "level_spread")
+
+
+def base_names(fact: str) -> set[str]:
+    """The stated facts that a fact comes from; those of a neighbour keep its prefix."""
+    prefix, mark, name = fact.rpartition("__")
+    if mark and prefix in NEIGHBOURS:
+        return {f"{prefix}__{base}" for base in base_names(name)}
+    if fact in DERIVED:
+        return {base for root in DERIVED[fact].meta.root_names() for base in base_names(root)}
+    return {fact}
+
+
+# --- parts of the wide row ------------------------------------------------------------------------------------------
+
+
+def _numbers() -> list[str]:
+    return [*_OF_METRICS, *DERIVED]
+
+
+@cache
+def _layers() -> tuple[tuple[str, ...], ...]:
+    """Derived facts in an order in which each finds those that it names."""
+    layers: list[list[str]] = []
+    done: set[str] = set()
+    left = list(DERIVED)
+    while left:
+        layer = [name for name in left if not (set(DERIVED[name].meta.root_names()) & set(left))]
+        layers.append(layer)
+        done.update(layer)
+        left = [name for name in left if name not in done]
+    return tuple(map(tuple, layers))
+
+
+def _moved_names(wide: pl.LazyFrame) -> list[str]:
+    """Where numbers are moved in turn, a neighbour is one whose number was moved alike."""
+    return ["moved"] if "moved" in wide.collect_schema().names() else []
+
+
+def _moved(wide: pl.LazyFrame) -> list[pl.Expr]:
+    return [pl.col(name) for name in _moved_names(wide)]
+
+
+def _sightings(runs: pl.DataFrame) -> pl.LazyFrame:
+    ordered = runs.lazy().sort("source_file", "source_line", maintain_order=True)
+    first = [pl.col(name).drop_nulls().first() for name in CATEGORIES]
+    return ordered.group_by("run_id", maintain_order=True).agg(*first, *(expr.alias(name) for name, expr in SIGHTINGS.items()))
+
+
+def _wide(stated: pl.LazyFrame, values: str) -> pl.LazyFrame:
+    return stated.pivot("fact", on_columns=list(_OF_METRICS), index="run_id", values=values, aggregate_function="first")
+
+
+def _grouped(rows: pl.LazyFrame, sums: dict[str, pl.Expr]) -> pl.LazyFrame:
+    return rows.group_by("run_id").agg(expr.alias(name) for name, expr in sums.items())
+
+
+def _disagreements(evidence: Evidence) -> pl.LazyFrame:
+    """How many facts the sources of a run state differently, by more than their digits allow, and the first of them."""
+    tolerance = pl.col("resolution").sort(descending=True).head(2).sum() + 1e-9 * pl.col("value").abs().max()
+    kinds = pl.LazyFrame({"fact": list(METRICS), "asked": [m.kind == "asked" for m in METRICS.values()]})
+    stated = evidence.claims.lazy().filter(pl.col("value").is_finite())
+    by_fact = stated.group_by("run_id", "fact").agg(
+        ((pl.col("value").max() - pl.col("value").min()) > tolerance).alias("differ"), pl.col("value").min().alias("least"), pl.col("value").max().alias("most")
+    )
+    differing = by_fact.filter("differ").join(kinds, on="fact").sort("run_id", "fact")
+    text = pl.format("{}: {} and {}", "fact", pl.col("least").round(3), pl.col("most").round(3))
+    return differing.group_by("run_id").agg(
+        (~pl.col("asked")).sum().cast(pl.Float64).alias("disagreements"),
+        pl.col("asked").sum().cast(pl.Float64).alias("label_disagreements"),
+        text.first().alias("disagreement"),
+        pl.col("fact").alias("disagreeing"),
+    )
+
+
+def _with_said(wide: pl.LazyFrame, evidence: Evidence) -> pl.LazyFrame:
+    """With what the manifest says of the experiment; where both speak, the person who ran it is believed."""
+    said = evidence.experiments.lazy().unique("experiment", keep="first", maintain_order=True).select(
+        "experiment", *(pl.col(column).alias(fact) for column, fact in SAID.items()), pl.col("model").alias("model_said"), pl.col("topology").alias("topology_said")
+    )  # fmt: skip
+    joined = wide.join(said, on="experiment", how="left", maintain_order="left")
+    return joined.with_columns(pl.coalesce("model_said", "model").alias("model"), pl.coalesce("topology_said", "topology").alias("topology")).drop("model_said", "topology_said")
+
+
+def _sweep() -> pl.Expr:
+    """What makes two runs of one folder levels of the same sweep."""
+    parts = [pl.col(name).fill_null("?") for name in ("experiment", "tool", "backend", "dataset")]
+    return pl.concat_str(*parts, pl.col("output_tok_asked_each").cast(pl.String).fill_null("?"), separator="|").alias("sweep")
+
+
+def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
+    """With the run at the next strictly lower cap of the same sweep; of several, the last by id."""
+    levels = wide.filter(c.concurrency.is_finite(), c.completed.is_not_null()).select("run_id", "concurrency", _sweep()).sort("concurrency", "run_id")
+    below = levels.select("sweep", "concurrency", pl.col("run_id").alias("lower__run_id"))
+    found = levels.join_asof(below, on="concurrency", by="sweep", allow_exact_matches=False, check_sortedness=False)
+    return wide.join(found.select("run_id", "lower__run_id"), on="run_id", how="left", maintain_order="left")
+
+
+def _with_levels(wide: pl.LazyFrame) -> pl.LazyFrame:
+    """With how many runs share the level, and how far their throughputs lie apart."""
+    throughput = c.output_throughput_tok_per_s
+    shared = wide.filter(c.completed.is_not_null(), c.concurrency.is_not_null()).with_columns(_sweep())
+    over = ["sweep", "concurrency", "request_rate_per_s"]
+    counted = shared.select(
+        "run_id", pl.len().over(over).cast(pl.Float64).alias("level_runs"), (throughput.max().over(over) / throughput.min().over(over) - 1).alias("level_spread")
+    )
+    return wide.join(counted, on="run_id", how="left", maintain_order="left")
+
+
+def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
+    """Where each stated fact of each run stands: (run_id, fact, source_file, source_line, source_item)."""
+    place = list(PLACE)
+    claims = best_claims(evidence).select("run_id", "fact", *place).collect()
+    runs = [_placed(evidence.runs.filter(pl.col(name).is_not_null()), name, place) for name in CATEGORIES if name in SCHEMAS["runs"]]
+    states = [_placed(evidence.runs, name, place) for name in SIGHTINGS]
+    listed = one_listing(evidence).unique(["run_id", "source_file", "source_line"]).with_columns(pl.lit(None, pl.Int64).alias("source_item")).collect()
+    sums = [_placed(listed, name, place) for name in AGGREGATES]
+    said = wide.select("run_id", "experiment").join(evidence.experiments, on="experiment")
+    from_manifest = [_placed(said, fact, place) for fact in SAID.values()]
+    every = pl.concat([claims, *runs, *states, *sums, *from_manifest, *_places_of_claims(evidence, wide, place)])
+    return every.unique(maintain_order=True)
+
+
+def _placed(rows: pl.DataFrame, fact: str, place: list[str]) -> pl.DataFrame:
+    return rows.select("run_id", pl.lit(fact).alias("fact"), *place)
+
+
+def _places_of_claims(evidence: Evidence, wide: pl.DataFrame, place: list[str]) -> list[pl.DataFrame]:
+    """Numbers that can't be, and facts on which sources differ, stand where they were printed."""
+    claims = evidence.claims
+    impossible = claims.filter(_IMPOSSIBLE)
+    by_part = [_placed(impossible, name, place) for name in CLAIMED]
+    differing = wide.select("run_id", pl.col("disagreeing").alias("fact")).explode("fact").join(claims, on=["run_id", "fact"])
+    shared = wide.filter(pl.col("level_runs") > 1).select("run_id").join(claims.filter(pl.col("fact") == "concurrency"), on="run_id")
+    names = ("disagreements", "label_disagreements", "disagreement")
+    return [*by_part, *(_placed(differing, name, place) for name in names), *(_placed(shared, name, place) for name in ("level_runs", "level_spread"))]

@@ -1,0 +1,369 @@
+"""All rules over all runs at once, folded into one verdict a run; no loop over runs or requests."""
+
+import string
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import polars as pl
+
+from pdkit import results as r
+from pdkit.evidence import Evidence
+from pdkit.facts import RES, base_names, best_claims, derived, facts, one_listing, places
+from pdkit.metrics import METRICS
+from pdkit.parts import register_checks
+from pdkit.results import Judgement, Severity
+from pdkit.rules import CHECKS, NEIGHBOURS, Bound, Check, Rule
+from pdkit.units import listed, plural, show
+
+Thresholds = Mapping[str, Mapping[Severity, Bound]]
+
+_OFFENDERS_KEPT = 3  # requests that a finding quotes: enough to look at, not a listing
+_NO_SLACK = pl.lit(0.0)
+
+
+class View(NamedTuple):
+    """One rule of a check, by its number there."""
+
+    check: Check
+    number: int
+    rule: Rule
+
+    @property
+    def key(self) -> str:
+        """Name of its column."""
+        return f"{self.check.id}.{self.number}"
+
+
+def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgement:
+    """What every rule says of every run, and what may be published of it.
+
+    `thresholds` maps a rule id to bounds by severity, `{"PD110": {"refuse": below(0.9)}}`; a severity that a rule does
+    not have is not added.
+    """
+    register_checks()
+    checks = [check.tightened(dict((thresholds or {}).get(check.id, {}))) for _, check in sorted(CHECKS.items())]
+    views = [View(check, number, rule) for check in checks for number, rule in enumerate(check.views)]
+    wide = facts(evidence)
+    each = pl.concat([
+        _run_results(wide, [view for view in views if view.rule.grain == "run"]),
+        _request_results(evidence, wide, [view for view in views if view.rule.grain == "request"]),
+    ])  # fmt: skip
+    results = _worst_view(each)
+    verdicts = _verdicts(wide, results)
+    published = _published(evidence, wide, each, views)
+    return Judgement(
+        evidence=evidence, facts=wide, views=each, results=results, verdicts=verdicts, published=published,
+        claimed=_claimed(evidence), conclusions=_conclusions(verdicts), tell=lambda failed: _told(evidence, wide, views, failed),
+    )  # fmt: skip
+
+
+# --- results --------------------------------------------------------------------------------------------------------
+
+
+def _run_results(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    with_slack = wide.join(_slack(wide, views), on="run_id", how="left", maintain_order="left").lazy()
+    return _collected([_judged(with_slack, view, _finite(view.rule.observed), pl.col(f"slack {view.key}")) for view in views])
+
+
+def _request_results(evidence: Evidence, wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    columns = set(evidence.requests.columns)
+    settings = sorted({name for view in views for name in view.rule.names} - columns)
+    requests = one_listing(evidence).join(wide.lazy().select("run_id", *settings), on="run_id")
+    counted = requests.group_by("run_id").agg(expr for view in views for expr in _counts(view))
+    every_run = wide.lazy().select("run_id").join(counted, on="run_id", how="left", maintain_order="left").collect().lazy()
+    return _collected([_judged_requests(every_run, view) for view in views])
+
+
+def _collected(parts: list[pl.LazyFrame]) -> pl.DataFrame:
+    return pl.concat([part.cast(dict(r.VIEWS_SCHEMA)) for part in parts]).collect() if parts else pl.DataFrame(schema=r.VIEWS_SCHEMA)
+
+
+def _counts(view: View) -> list[pl.Expr]:
+    applies, bad = view.rule.applies, view.rule.observed
+    judged = applies & bad.is_not_null()
+    return [
+        judged.sum().alias(f"total {view.key}"),
+        (applies & bad).sum().alias(f"bad {view.key}"),
+        (applies.is_null() | (applies & bad.is_null())).sum().alias(f"blind {view.key}"),
+        pl.col("row").filter(applies & bad).bottom_k(_OFFENDERS_KEPT).sort().alias(f"first {view.key}"),
+    ]
+
+
+def _judged_requests(counted: pl.LazyFrame, view: View) -> pl.LazyFrame:
+    total, bad = (pl.col(f"{what} {view.key}").cast(pl.Int64) for what in ("total", "bad"))
+    unknown = total.is_null() | ((total == 0) & (pl.col(f"blind {view.key}") > 0))  # no requests, or none that could be judged
+    applies = pl.when(~unknown).then(total > 0)
+    shape = view._replace(rule=replace(view.rule, applies=applies))
+    return _judged(counted, shape, _finite(bad / total), _NO_SLACK, bad=bad, total=total, first=pl.col(f"first {view.key}"))
+
+
+def _judged(  # noqa: PLR0913 - what is seen of requests goes by name
+    frame: pl.LazyFrame, view: View, observed: pl.Expr, slack: pl.Expr, *,
+    bad: pl.Expr | None = None, total: pl.Expr | None = None, first: pl.Expr | None = None,
+) -> pl.LazyFrame:  # fmt: skip
+    """The one place where an outcome is decided. Unknown is never a pass; false outweighs what could not be seen."""
+    beyond = {severity: bound.beyond(observed, slack) for severity, bound in view.rule.bounds.items()}
+    severity = pl.coalesce(pl.when(hit).then(pl.lit(name)) for name, hit in beyond.items())
+    outcome = (
+        pl.when(view.rule.applies.is_null()).then(pl.lit("not_evaluated"))
+        .when(~view.rule.applies).then(pl.lit("not_applicable"))
+        .when(observed.is_null()).then(pl.lit("not_evaluated"))
+        .when(severity.is_not_null()).then(pl.lit("fail"))
+        .otherwise(pl.lit("pass"))
+    )  # fmt: skip
+    judged = frame.select(
+        "run_id", pl.lit(view.check.id).alias("rule"), pl.lit(view.number).alias("view"), outcome.alias("outcome"), severity.alias("severity"),
+        observed.alias("observed"), *((pl.lit(None) if value is None else value).alias(name) for name, value in (("bad", bad), ("total", total), ("first", first))),
+    )  # fmt: skip
+    return judged.with_columns(pl.when(pl.col("outcome") == "fail").then("severity")).with_columns(
+        *(_bound_of(view.rule.bounds, side).alias(f"threshold_{side}") for side in ("low", "high")),
+        pl.lit(list(view.rule.voids or view.check.voids), pl.List(pl.String)).alias("voids"),
+    )
+
+
+def _bound_of(bounds: Mapping[Severity, Bound], side: str) -> pl.Expr:
+    """The bound that was broken, or the most severe one where none was."""
+    by_severity = {name: pl.lit(getattr(bound, side), pl.Float64) for name, bound in bounds.items()}
+    broken = pl.coalesce(pl.when(pl.col("severity") == name).then(value) for name, value in by_severity.items())
+    return pl.when(pl.col("severity").is_not_null()).then(broken).otherwise(next(iter(by_severity.values())))
+
+
+def _finite(observed: pl.Expr) -> pl.Expr:
+    """Null instead of 0/0 and x/0: polars holds NaN above every bound, so it would fail or pass by accident."""
+    number = observed.cast(pl.Float64)
+    return pl.when(number.is_finite()).then(number)
+
+
+def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    """How far each observed value can be off because its numbers were printed with few digits.
+
+    Every rounded number is moved by half of its last digit, up and down, in turn, in all runs alike; the larger
+    changes add up. One long frame holds all moves, so that there is one query whatever the number of facts.
+    """
+    named = {name.rpartition("__")[2] for view in views for root in view.rule.observed.meta.root_names() for name in base_names(root)}
+    rounded = [name for name in METRICS if name in named and f"{name}{RES}" in wide.columns and (wide[f"{name}{RES}"].max() or 0) > 0]
+    observed = [_finite(view.rule.observed).alias(view.key) for view in views]
+    own = wide.lazy().select(pl.exclude(*(c for c in wide.columns if c.startswith(tuple(f"{p}__" for p in NEIGHBOURS)) and not c.endswith("__run_id"))))
+    still = wide.lazy().select("run_id", *observed)
+    moves = [
+        own.with_columns(pl.col(name) + sign * pl.col(f"{name}{RES}").fill_null(0), pl.lit(index, pl.Int32).alias("moved"))
+        for index, (name, sign) in enumerate((name, sign) for name in rounded for sign in (1, -1))
+    ]
+    if not moves:
+        return still.select("run_id", *(pl.lit(0.0).alias(f"slack {view.key}") for view in views)).collect()
+    keys = [view.key for view in views]
+    moved = derived(pl.concat(moves)).select("run_id", "moved", *observed)
+    change = moved.join(still, on="run_id", suffix=" still").select(
+        "run_id", (pl.col("moved") // 2).alias("moved"), *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys)
+    )
+    larger = change.group_by("run_id", "moved").agg(pl.col(*keys).max())
+    return larger.group_by("run_id").agg(pl.col(key).sum().alias(f"slack {key}") for key in keys).collect()
+
+
+def _worst_view(each: pl.DataFrame) -> pl.DataFrame:
+    """One row a run and rule: a failure outweighs a pass, a pass outweighs what could not be seen."""
+    takes_less = ~pl.col("voids").list.contains("run")
+    order = ["run_id", "rule", pl.col("outcome").to_physical(), pl.col("severity").to_physical(), takes_less, "view"]
+    return each.sort(order, nulls_last=True).unique(["run_id", "rule"], keep="first", maintain_order=True)
+
+
+# --- verdicts -------------------------------------------------------------------------------------------------------
+
+
+def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
+    failed, rule = pl.col("outcome") == "fail", pl.col("rule")
+    refused, suspected = failed & (pl.col("severity") == "refuse"), failed & (pl.col("severity") == "suspect")
+    evaluated = pl.col("outcome").is_in(["pass", "fail"])
+    blind = pl.col("outcome") == "not_evaluated"
+    shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
+    shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
+    folded = results.lazy().group_by("run_id").agg(
+        (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
+        evaluated.any().alias("judged"),
+        (shows_output & evaluated).any().alias("output_shown"),
+        (evaluated | ~shows_end).all().alias("end_shown"),
+        ((rule == "PD403") & blind).any().alias("sent_unknown"),
+        rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
+        rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
+        rule.filter(blind).alias("not_evaluated"),
+    )  # fmt: skip
+    verdict = (
+        pl.when(pl.col("no_result") | ~pl.col("judged").fill_null(False)).then(pl.lit(r.NO_RESULT))
+        .when(~pl.col("output_shown") | ~pl.col("end_shown")).then(pl.lit(r.UNVERIFIED))
+        .when((pl.col("suspected_by").list.len() > 0) | pl.col("sent_unknown")).then(pl.lit(r.DOUBTS))
+        .otherwise(pl.lit(r.MEASURED))
+    )  # fmt: skip
+    seen = (
+        pl.when(pl.col("requests_text_known") > 0).then(pl.lit("text"))
+        .when(pl.col("requests_seen") > 0).then(pl.lit("requests"))
+        .otherwise(pl.lit("summary"))
+    )  # fmt: skip
+    about = [
+        "experiment", "label", "synthetic", "concurrency", "request_rate_per_s", "tool", "model", "topology", "gpu", "gpu_count", "dataset", "backend", "completed",
+        "planned_only",
+    ]  # fmt: skip
+    runs = wide.lazy().with_columns(_level().alias("level"), seen.cast(r.LEVELS).alias("evidence_level")).select("run_id", "level", "evidence_level", *about)
+    return (
+        runs.join(folded, on="run_id", how="left", maintain_order="left")
+        .with_columns(verdict.cast(r.VERDICTS).alias("verdict"), pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]))
+        .with_columns((pl.col("completed").is_null() & ~(pl.col("verdict") == r.UNVERIFIED)).alias("without_block"))
+        .drop("judged", "output_shown", "end_shown", "no_result", "planned_only")
+        .collect()
+    )
+
+
+def _level() -> pl.Expr:
+    """The load point in words: `8 users`, `8 requests/s`, `offline burst`."""
+    cap, rate = pl.col("concurrency"), pl.col("request_rate_per_s")
+    users = pl.when(cap == 1).then(pl.lit("1 user")).otherwise(pl.format("{} users", cap.cast(pl.Int64, strict=False)))
+    per_s = pl.format("{} requests/s", pl.when(rate == rate.floor()).then(rate.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(rate.cast(pl.String)))
+    return (
+        pl.when(cap.is_finite() & rate.is_finite()).then(pl.format("{}, at most {}", per_s, users))
+        .when(cap.is_finite()).then(users)
+        .when(rate.is_finite()).then(per_s)
+        .when(rate.is_infinite() & cap.is_infinite()).then(pl.lit("offline burst"))
+        .otherwise(pl.lit("level not stated"))
+    )  # fmt: skip
+
+
+def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
+    """One sentence an experiment, folded from its runs: (experiment, title, sentence)."""
+    rows = [
+        {"experiment": name, "title": group["label"].drop_nulls().first() or name, "sentence": concluded(group)}
+        for (name,), group in verdicts.group_by("experiment", maintain_order=True)
+    ]
+    return pl.DataFrame(rows, schema={"experiment": pl.String, "title": pl.String, "sentence": pl.String})
+
+
+def concluded(runs: pl.DataFrame) -> str:
+    """What the runs of one experiment say together, from the best verdict to the worst."""
+    believed = runs.filter(pl.col("verdict").is_in([r.MEASURED, r.DOUBTS]))
+    parts = []
+    if believed.height:
+        doubts = believed.filter(pl.col("verdict") == r.DOUBTS).height
+        how = "" if doubts == 0 else ", with doubts" if doubts == believed.height else f" ({doubts} of {believed.height} with doubts)"
+        parts.append(f"measured {_at(believed, runs)}{how}")
+    for verdict, words in ((r.UNVERIFIED, "unverified"), (r.NO_RESULT, r.NO_RESULT)):
+        some = runs.filter(pl.col("verdict") == verdict)
+        if some.height:
+            parts.append(f"{words} {_at(some, runs)}")
+    return "; ".join(parts)
+
+
+def _at(some: pl.DataFrame, every: pl.DataFrame) -> str:
+    """`at 16 and 32 users`, `to 8 users` where all levels up to there are among them."""
+    caps = sorted({cap for cap in some["concurrency"].to_list() if cap is not None and cap != float("inf")})
+    by_cap = len(caps) == some["level"].n_unique() and not some["request_rate_per_s"].is_finite().any()
+    if not by_cap:
+        return f"at {listed(some['level'].unique(maintain_order=True).to_list())}"
+    first = sorted(cap for cap in every["concurrency"].to_list() if cap is not None)[: len(caps)]
+    if len(caps) > 1 and caps == sorted(set(first))[: len(caps)] and len(set(first)) == len(caps):
+        return f"to {caps[-1]:g} users"
+    users = listed([f"{cap:g}" for cap in caps])
+    return f"at {users} user" if caps == [1] else f"at {users} users"
+
+
+# --- numbers --------------------------------------------------------------------------------------------------------
+
+
+def _published(evidence: Evidence, wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    """Every result that was stated or follows, null where a rule took it away, with the rules that did."""
+    names = [name for name, metric in METRICS.items() if metric.kind == "result"]
+    values = wide.lazy().select("run_id", *names).unpivot(names, index="run_id", variable_name="fact", value_name="value").drop_nulls("value")
+    taken = _taken(each, views).group_by("run_id", "fact").agg(pl.col("rule").unique().sort().alias("voided_by"))
+    nothing = pl.lit([], pl.List(pl.String))
+    return (
+        values.join(taken, on=["run_id", "fact"], how="left")
+        .with_columns(pl.col("voided_by").fill_null(nothing))
+        .with_columns(pl.when(pl.col("voided_by").list.len() == 0).then("value"))
+        .sort("run_id", "fact")
+        .collect()
+    )
+
+
+def _taken(each: pl.DataFrame, views: list[View]) -> pl.LazyFrame:
+    """Which facts of which runs a failure takes off the page: by scope where it refuses, by name where it says so."""
+    scopes = pl.LazyFrame({"fact": list(METRICS), "scope": [_taken_by(name) for name in METRICS]}).explode("scope")
+    failed = each.lazy().filter(pl.col("outcome") == "fail")
+    refused = failed.filter(pl.col("severity") == "refuse").select("run_id", "rule", pl.col("voids").alias("scope")).explode("scope")
+    named = [{"rule": view.check.id, "view": view.number, "fact": list(view.rule.takes)} for view in views if view.rule.takes]
+    takes = pl.LazyFrame(named, schema={"rule": pl.String, "view": pl.Int32, "fact": pl.List(pl.String)}).explode("fact")
+    return pl.concat([
+        refused.join(scopes, on="scope").select("run_id", "fact", "rule"),
+        failed.join(takes, on=["rule", "view"]).select("run_id", "fact", "rule"),
+    ])  # fmt: skip
+
+
+def _taken_by(name: str) -> list[str]:
+    scope = METRICS[name].scope
+    return ["run", scope, *(["latency"] if scope == "tail" else [])]
+
+
+def _claimed(evidence: Evidence) -> pl.DataFrame:
+    """What the tools print, and where: only evidence may show it."""
+    names = [name for name, metric in METRICS.items() if metric.kind == "result"]
+    return best_claims(evidence).filter(pl.col("fact").is_in(names)).select("run_id", "fact", "value", "source_file", "source_line").sort("run_id", "fact").collect()
+
+
+# --- sentences and lines --------------------------------------------------------------------------------------------
+
+
+class Sentence(string.Formatter):
+    """`says` of a check, filled for one failing row; a fact that is missing reads "unknown"."""
+
+    def about(self, says: str, row: Mapping[str, object]) -> str:
+        """The sentence; `{bad_or_observed}` counts requests where the view is over requests."""
+        bad, total = row["bad"], row["total"]
+        many = f"{bad:,} of {plural(float(str(total)), 'request')}" if bad is not None else "the run as a whole"
+        return self.vformat(says, (), {**row, "bad_or_observed": many})
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        """As str.format, but for what is not there."""
+        if value is None:
+            return "unknown"
+        return show(float(value)) if value in (float("inf"), float("-inf")) else str(super().format_field(value, format_spec))
+
+    def names(self, says: str) -> set[str]:
+        """The facts that it names."""
+        return {name for _, name, _, _ in self.parse(says) if name} - {"bad_or_observed"}
+
+
+def _told(evidence: Evidence, wide: pl.DataFrame, views: list[View], failed: pl.DataFrame) -> pl.DataFrame:
+    """Failures as sentences with the lines they rest on."""
+    by_view = {(view.check.id, view.number): view for view in views}
+    rows = failed.select("run_id").join(wide, on="run_id", how="left", maintain_order="left")
+    sentences = [
+        Sentence().about((view := by_view[row["rule"], row["view"]]).rule.says or view.check.says, {**seen, **row})
+        for row, seen in zip(failed.iter_rows(named=True), rows.iter_rows(named=True), strict=True)
+    ]
+    told = failed.with_columns(pl.Series("sentence", sentences, pl.String))
+    return told.join(_lines(evidence, wide, by_view, failed), on=["run_id", "rule"], how="left", maintain_order="left").with_columns(
+        pl.col("lines").fill_null(pl.lit([], pl.List(pl.String)))
+    )
+
+
+def _lines(evidence: Evidence, wide: pl.DataFrame, by_view: dict[tuple[str, int], View], failed: pl.DataFrame) -> pl.DataFrame:
+    """`lines` a run and rule: first the offending requests, then where the facts that its expressions name were stated."""
+    named = [sorted({base for name in by_view[key].rule.names for base in base_names(name)}) for key in failed.select("rule", "view").iter_rows()]
+    asked = failed.select("run_id", "rule", "first").with_columns(pl.Series("fact", named, pl.List(pl.String)))
+    stated = _whose(asked.explode("fact"), wide).join(places(evidence, wide), left_on=["whose", "fact"], right_on=["run_id", "fact"])
+    requests = evidence.requests.with_row_index("first").select("first", "source_file", "source_line", "source_item")
+    offenders = asked.explode("first").drop_nulls("first").join(requests, on="first")
+    item = pl.when(pl.col("source_item").is_null()).then(pl.lit("")).otherwise(pl.format("[{}]", "source_item"))
+    place = pl.format("{}:{}{}", "source_file", "source_line", item).alias("lines")
+    both = pl.concat([
+        offenders.select("run_id", "rule", pl.lit(0).alias("rank"), pl.col("first").cast(pl.Int64), pl.lit("").alias("fact"), place),
+        stated.select("run_id", "rule", pl.lit(1).alias("rank"), pl.lit(0, pl.Int64).alias("first"), "fact", place),
+    ])  # fmt: skip
+    # a join may reorder rows, so the order is said
+    ordered = both.sort("run_id", "rule", "rank", "first", "fact", "lines")
+    return ordered.group_by("run_id", "rule", maintain_order=True).agg(pl.col("lines").unique(maintain_order=True))
+
+
+def _whose(asked: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
+    """`lower__ttft_ms_mean` of a run is `ttft_ms_mean` of the run one level down."""
+    ids = wide.select("run_id", *(f"{prefix}__run_id" for prefix in NEIGHBOURS))
+    neighbour = pl.coalesce(pl.when(pl.col("fact").str.starts_with(f"{prefix}__")).then(f"{prefix}__run_id") for prefix in NEIGHBOURS)
+    strip = rf"^(?:{'|'.join(NEIGHBOURS)})__"
+    return asked.join(ids, on="run_id").with_columns(pl.coalesce(neighbour, "run_id").alias("whose"), pl.col("fact").str.replace(strip, ""))

@@ -1,0 +1,238 @@
+"""Logs on disk to Evidence: which files there are, who reads them, and which sightings are one run."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+
+from pdkit.errors import PdkitError
+from pdkit.evidence import Evidence, table
+from pdkit.parts import Reader, readers
+from pdkit.source import Source
+
+MANIFEST_NAME = "sweep.toml"
+_SKIPPED_FOLDERS = {".git", ".ipynb_checkpoints", "__pycache__", ".venv", "node_modules"}
+_NOT_LOGS = r"(?i)\.(?:md|toml|py|sh|png|svg|html)$|/\.[^/]*$|^\.[^/]*$"  # beside a log, not one
+_PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s")
+_LEVEL = ("concurrency", "request_rate_per_s")
+_ID_CHARS = 12  # of a hash: 48 bits tell a million runs apart
+PLANNED = "sweep_manifest"  # the reader of a run that only the plan speaks of
+EMPTY = "empty file"
+NOT_READ = "no reader knows this format"
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file to look at, and whether the caller named it (a folder's files are merely found)."""
+
+    source: Source
+    root: Path
+    named: bool
+
+
+def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
+    """Everything that the files say; folders are walked, links out of them are not followed.
+
+    The order of paths does not matter: sightings are joined by what they say. A file given twice is read once. A file
+    that no reader knows is listed in `sources`, with the reason.
+
+    Raises:
+        PdkitError: a path that does not exist, a manifest that is not valid, or two readers for the same lines.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files = _files([Path(path) for path in given])
+    parts = [(file, *_read(file.source)) for file in files]
+    homes = _experiments([(file, evidence.runs.height > 0) for file, _, evidence, _ in parts])
+    evidence = Evidence.joined(
+        _settled(evidence, file.source, reader=name, reason=reason, experiment=homes[file.source.name]) for file, name, evidence, reason in parts
+    )
+    return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(_with_end_markers(evidence, files), files))))
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def _files(paths: list[Path]) -> list[_File]:
+    """Every file once, by where it really lies, in an order that does not depend on the caller's."""
+    found: dict[Path, _File] = {}
+    for path in paths:
+        if not path.exists():
+            raise PdkitError(f"{path}: no such file or folder")
+        inside = [path] if path.is_file() else list(_walked(path))
+        root = path.parent if path.is_file() else path
+        for file in inside:
+            real, named = file.resolve(), path.is_file()
+            known = found.get(real)
+            if known is None or (named and not known.named):
+                found[real] = _File(Source(file), root, named)
+    return [found[real] for real in sorted(found)]
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    inside = folder.resolve()
+    for path in sorted(folder.rglob("*")):
+        hidden = _SKIPPED_FOLDERS & set(path.relative_to(folder).parts)
+        if path.is_file() and not hidden and path.resolve().is_relative_to(inside):
+            yield path
+
+
+def _read(source: Source) -> tuple[str | None, Evidence, str | None]:
+    """Who read it, what it says, and why it was not read (or what was wrong with it)."""
+    nothing = Evidence.of()
+    if source.bytes == 0:
+        return None, nothing, EMPTY
+    if source.is_binary:
+        return None, nothing, "not text"
+    known = readers()
+    mine = [name for name, reader in known.items() if reader.sniff and reader.sniff(source)]
+    if len(mine) > 1:
+        raise PdkitError(f"{source.name}: claimed whole by {' and '.join(mine)}; a file has one such reader")
+    mine = mine or _line_readers(source, known)
+    evidence = Evidence.joined(known[name].read(source) for name in mine)
+    if evidence.rows():
+        return "+".join(mine), evidence, source.damage
+    return None, nothing, source.damage or NOT_READ
+
+
+def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
+    signs = {name: reader.signs for name, reader in known.items() if reader.signs}
+    pairs = {f"{one} and {other}": (signs[one], signs[other]) for one, other in combinations(signs, 2)}
+    counts = source.holds(signs)
+    shared = source.shared(pairs)
+    if shared:
+        raise PdkitError(f"{source.name}: {shared} claim the same lines; a line has one reader")
+    return [name for name, count in counts.items() if count]
+
+
+# --- experiments ----------------------------------------------------------------------------------------------------
+
+
+def _experiments(files: list[tuple[_File, bool]]) -> dict[str, str]:
+    """The experiment of each file: the nearest folder with a manifest, or else with client output, at or above it."""
+    manifests = {file.source.path.parent for file, _ in files if file.source.path.name == MANIFEST_NAME}
+    clients = {file.source.path.parent for file, is_client in files if is_client}
+    homes = {file.source.name: (_home(file, manifests, clients), file.root) for file, _ in files}
+    names = {folder: _short(folder, root) for folder, root in homes.values()}
+    doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {name: folder.as_posix() if names[folder] in doubled else names[folder] for name, (folder, _) in homes.items()}
+
+
+def _home(file: _File, manifests: set[Path], clients: set[Path]) -> Path:
+    above = [folder for folder in file.source.path.parents if folder == file.root or file.root in folder.parents] or [file.source.path.parent]
+    return next((folder for marked in (manifests, clients) for folder in above if folder in marked), above[0])
+
+
+def _short(folder: Path, root: Path) -> str:
+    """The folder as a reader would name it: from the given folder's own name down."""
+    below = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
+    return "/".join([root.resolve().name or "/", *below])
+
+
+def _settled(evidence: Evidence, source: Source, *, reader: str | None, reason: str | None, experiment: str) -> Evidence:
+    """The evidence of one file, told where it belongs."""
+    home = pl.lit(experiment).alias("experiment")
+    placed = {name: getattr(evidence, name).with_columns(home) for name in ("runs", "plan", "experiments", "files")}
+    placed["runs"] = placed["runs"].with_columns(pl.lit(reader, pl.String).alias("reader"))
+    row = {
+        "path": source.name, "experiment": experiment, "reader": reader, "reason": reason, "bytes": source.bytes,
+        "sha256": source.sha256, "rows": evidence.rows(),
+    }  # fmt: skip
+    return replace(evidence, **placed, sources=table("sources", [row]))
+
+
+# --- what only all files together say -------------------------------------------------------------------------------
+
+
+def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
+    """Which runs stand in a log that holds the line that their sweep script prints last."""
+    by_name = {file.source.name: file.source for file in files}
+    ends = []
+    for experiment, marker in evidence.experiments.filter(pl.col("end_marker").is_not_null()).select("experiment", "end_marker").iter_rows():
+        logs = evidence.runs.filter(pl.col("experiment") == experiment)["source_file"].unique().to_list()
+        if any(by_name[log].holds({"end": re.escape(marker)})["end"] for log in logs):
+            ends.append({"experiment": experiment, "end_marker": marker})
+    seen = pl.DataFrame(ends, schema={"experiment": pl.String, "end_marker": pl.String})
+    runs = evidence.runs.drop("end_marker").join(seen, on="experiment", how="left", maintain_order="left")
+    return replace(evidence, runs=table("runs", runs))
+
+
+def _with_empty_logs(evidence: Evidence, files: list[_File]) -> Evidence:
+    """An empty log is a run without a result only where somebody meant it to be one; elsewhere it is listed as empty."""
+    empty = evidence.sources.filter(pl.col("reason") == EMPTY)
+    meant = {file.source.name for file in files if file.named} | set(evidence.files["path"])
+    logs = evidence.sources.filter(~pl.col("path").str.contains(_NOT_LOGS))
+    alone = set(logs.filter(pl.len().over("experiment") == 1)["path"])
+    rows = [
+        {"seen_id": path, "experiment": experiment, "complete": False, "ending": EMPTY, "source_file": path, "source_line": 1}
+        for path, experiment in empty.select("path", "experiment").iter_rows()
+        if path in meant or path in alone
+    ]
+    return replace(evidence, runs=pl.concat([evidence.runs, table("runs", rows)]))
+
+
+def same_runs(evidence: Evidence) -> Evidence:
+    """Sightings whose completed count, duration and throughput print alike in one experiment are one run.
+
+    These survive the usual grep filter, and two invocations share all three only if they took the same time to 10 ms
+    and reached the same throughput to 0.01 tok/s. A sighting that does not state them is a run of its own.
+    """
+    printed = evidence.claims.filter(pl.col("fact").is_in(_PRINTED), pl.col("value").is_not_null())
+    # as the tool prints them; Python's own rounding, since a tie decides whether two sightings are one run
+    texts = printed.with_columns(pl.Series("text", [f"{value:.2f}" for value in printed["value"]], dtype=pl.String))
+    columns = texts.unique(["seen_id", "fact"], keep="first", maintain_order=True).pivot("fact", on_columns=list(_PRINTED), index="seen_id", values="text")
+    throughput = pl.coalesce("output_throughput_tok_per_s", "input_throughput_tok_per_s")
+    keys = columns.select("seen_id", pl.concat_str("completed", "duration_s", throughput, separator="|").alias("key"))
+    runs = evidence.runs.drop("run_id").join(keys, on="seen_id", how="left", maintain_order="left")
+    own = pl.coalesce("key", pl.col("seen_id").str.split("/").list.last())
+    ids = [_hashed(experiment, key) for experiment, key in runs.select("experiment", own.alias("key")).iter_rows()]
+    named = runs.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
+    return replace(evidence, runs=table("runs", named), **{name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")})
+
+
+def _of_runs(rows: pl.DataFrame, runs: pl.DataFrame, name: str) -> pl.DataFrame:
+    return table(name, rows.drop("run_id").join(runs.select("seen_id", "run_id"), on="seen_id", how="left", maintain_order="left"))
+
+
+def _hashed(*parts: str | None) -> str:
+    return hashlib.sha256("\0".join(part or "" for part in parts).encode()).hexdigest()[:_ID_CHARS]
+
+
+def with_missing_levels(evidence: Evidence) -> Evidence:
+    """A planned level that no file shows becomes a run of which only the plan speaks."""
+    asked = evidence.claims.filter(pl.col("fact").is_in(_LEVEL)).unique(["run_id", "fact"], keep="first", maintain_order=True)
+    stated = asked.pivot("fact", on_columns=list(_LEVEL), index="run_id", values="value")
+    found = evidence.runs.select("run_id", "experiment").unique().join(stated, on="run_id", how="left")
+    planned = evidence.plan.with_row_index("planned").unique(["experiment", *_LEVEL], keep="first", maintain_order=True)
+    alone = pl.len().over("experiment") == 1
+    pairs = planned.with_columns(alone.alias("alone")).join(found, on="experiment", suffix="_found")
+    cap, rate = pl.col("concurrency_found"), pl.col("request_rate_per_s_found")
+    same_cap = (cap == pl.col("concurrency")) | (cap.is_null() & pl.col("alone"))
+    same_rate = (rate == pl.col("request_rate_per_s")) | rate.is_null() | pl.col("request_rate_per_s").is_null()
+    shown = pairs.filter(same_cap & same_rate)["planned"]
+    missing = planned.filter(~pl.col("planned").is_in(shown.implode()))
+    place = ["source_file", "source_line"]
+    runs = [
+        {"seen_id": (seen := f"{row['source_file']}#{row['source_line']}"), "run_id": _hashed(row["experiment"], seen), "experiment": row["experiment"],
+         "reader": PLANNED, "complete": False, "ending": "planned, but no file has this level"} | {key: row[key] for key in place}
+        for row in missing.iter_rows(named=True)
+    ]  # fmt: skip
+    claims = [
+        {"seen_id": run["seen_id"], "run_id": run["run_id"], "fact": fact, "value": row[fact], "resolution": 0.0} | {key: row[key] for key in place}
+        for run, row in zip(runs, missing.iter_rows(named=True), strict=True)
+        for fact in (*_LEVEL, "prompts_asked")
+        if row[fact] is not None
+    ]
+    return replace(evidence, runs=pl.concat([evidence.runs, table("runs", runs)]), claims=pl.concat([evidence.claims, table("claims", claims)]))
+
+
+def _with_gpus(evidence: Evidence) -> Evidence:
+    """The number of GPUs is the same for every run of an experiment; the manifest's line is its source."""
+    said = evidence.experiments.filter(pl.col("gpu_count").is_not_null()).unique("experiment", keep="first", maintain_order=True)
+    place = ["source_file", "source_line", "source_item"]
+    rows = evidence.runs.unique(["run_id"], keep="first", maintain_order=True).drop(place).join(said.select("experiment", "gpu_count", *place), on="experiment")
+    claims = rows.select("run_id", "seen_id", pl.lit("gpu_count").alias("fact"), pl.col("gpu_count").alias("value"), pl.lit(0.0).alias("resolution"), *place)
+    return replace(evidence, claims=pl.concat([evidence.claims, table("claims", claims)]))
