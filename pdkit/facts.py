@@ -89,7 +89,7 @@ def facts(evidence: Evidence) -> pl.DataFrame:
     for part in parts[1:]:
         wide = wide.join(part, on="run_id", how="left", maintain_order="left")
     placed = _with_said(wide, evidence).with_columns(pl.col(*CLAIMED, "disagreements", "label_disagreements").fill_null(0))
-    return derived(_with_levels(_with_lower(placed))).sort(*ORDER, nulls_last=True).collect()
+    return derived(_with_levels(_with_lower(placed), evidence.runs)).sort(*ORDER, nulls_last=True).collect()
 
 
 def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
@@ -213,8 +213,9 @@ def _with_said(wide: pl.LazyFrame, evidence: Evidence) -> pl.LazyFrame:
 
 def _sweep() -> pl.Expr:
     """What makes two runs of one folder levels of the same sweep."""
-    parts = [pl.col(name).fill_null("?") for name in ("experiment", "tool", "backend", "dataset")]
-    return pl.concat_str(*parts, pl.col("output_tok_asked_each").cast(pl.String).fill_null("?"), separator="|").alias("sweep")
+    parts = [pl.col(name).fill_null("?") for name in ("experiment", "tool", "backend", "dataset", "model", "topology")]
+    lengths = [(pl.col(f"{kind}_tok_sum") / c.completed).round(0).cast(pl.String).fill_null("?") for kind in ("input", "output")]
+    return pl.concat_str(*parts, *lengths, separator="|").alias("sweep")
 
 
 def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
@@ -225,15 +226,18 @@ def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
     return wide.join(found.select("run_id", "lower__run_id"), on="run_id", how="left", maintain_order="left")
 
 
-def _with_levels(wide: pl.LazyFrame) -> pl.LazyFrame:
-    """With how many runs share the level, and how far their throughputs lie apart."""
-    throughput = c.output_throughput_tok_per_s
-    shared = wide.filter(c.completed.is_not_null(), c.concurrency.is_not_null()).with_columns(_sweep())
-    over = ["sweep", "concurrency", "request_rate_per_s"]
-    counted = shared.select(
-        "run_id", pl.len().over(over).cast(pl.Float64).alias("level_runs"), (throughput.max().over(over) / throughput.min().over(over) - 1).alias("level_spread")
-    )
-    return wide.join(counted, on="run_id", how="left", maintain_order="left")
+def _with_levels(wide: pl.LazyFrame, runs: pl.DataFrame) -> pl.LazyFrame:
+    """With how many runs share the level, and how far the throughputs of those in one file lie apart.
+
+    In one file, a level that is there twice was run again; in several, it may be another set-up.
+    """
+    throughput, level = c.output_throughput_tok_per_s, ["sweep", "concurrency", "request_rate_per_s"]
+    stated = wide.filter(c.completed.is_not_null(), c.concurrency.is_not_null()).select("run_id", throughput, *level[1:], _sweep())
+    shared = stated.select("run_id", pl.len().over(level).cast(pl.Float64).alias("level_runs"))
+    listed = stated.join(runs.lazy().select("run_id", "source_file").unique(), on="run_id")
+    spread = (throughput.max() / throughput.min() - 1).over([*level, "source_file"])
+    apart = listed.select("run_id", spread.alias("level_spread")).group_by("run_id").agg(pl.col("level_spread").max())
+    return wide.join(shared, on="run_id", how="left", maintain_order="left").join(apart, on="run_id", how="left", maintain_order="left")
 
 
 def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:

@@ -217,13 +217,13 @@ def _level() -> pl.Expr:
     """The load point in words: `8 users`, `8 requests/s`, `offline burst`."""
     cap, rate = pl.col("concurrency"), pl.col("request_rate_per_s")
     users = pl.when(cap == 1).then(pl.lit("1 user")).otherwise(pl.format("{} users", cap.cast(pl.Int64, strict=False)))
-    per_s = pl.format("{} requests/s", pl.when(rate == rate.floor()).then(rate.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(rate.cast(pl.String)))
+    per_s = pl.when(rate == 1).then(pl.lit("1 request/s")).otherwise(pl.format("{} requests/s", pl.when(rate == rate.floor()).then(rate.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(rate.cast(pl.String))))
     return (
         pl.when(cap.is_finite() & rate.is_finite()).then(pl.format("{}, at most {}", per_s, users))
         .when(cap.is_finite()).then(users)
         .when(rate.is_finite()).then(per_s)
         .when(rate.is_infinite() & cap.is_infinite()).then(pl.lit("offline burst"))
-        .otherwise(pl.lit("level not stated"))
+        .otherwise(pl.lit(r.NO_LEVEL))
     )  # fmt: skip
 
 
@@ -243,25 +243,34 @@ def concluded(runs: pl.DataFrame) -> str:
     if believed.height:
         doubts = believed.filter(pl.col("verdict") == r.DOUBTS).height
         how = "" if doubts == 0 else ", with doubts" if doubts == believed.height else f" ({doubts} of {believed.height} with doubts)"
-        parts.append(f"measured {_at(believed, runs)}{how}")
+        parts.append(f"measured {_to(believed, runs) or _at(believed)}{how}")
     for verdict, words in ((r.UNVERIFIED, "unverified"), (r.NO_RESULT, r.NO_RESULT)):
         some = runs.filter(pl.col("verdict") == verdict)
         if some.height:
-            parts.append(f"{words} {_at(some, runs)}")
+            parts.append(f"{words} {_at(some)}")
     return "; ".join(parts)
 
 
-def _at(some: pl.DataFrame, every: pl.DataFrame) -> str:
-    """`at 16 and 32 users`, `to 8 users` where all levels up to there are among them."""
-    caps = sorted({cap for cap in some["concurrency"].to_list() if cap is not None and cap != float("inf")})
-    by_cap = len(caps) == some["level"].n_unique() and not some["request_rate_per_s"].is_finite().any()
-    if not by_cap:
-        return f"at {listed(some['level'].unique(maintain_order=True).to_list())}"
-    first = sorted(cap for cap in every["concurrency"].to_list() if cap is not None)[: len(caps)]
-    if len(caps) > 1 and caps == sorted(set(first))[: len(caps)] and len(set(first)) == len(caps):
-        return f"to {caps[-1]:g} users"
-    users = listed([f"{cap:g}" for cap in caps])
-    return f"at {users} user" if caps == [1] else f"at {users} users"
+def _caps(runs: pl.DataFrame) -> list[float]:
+    """The caps of the runs whose level is a number of users alone."""
+    users = runs.filter(pl.col("concurrency").is_finite(), ~pl.col("request_rate_per_s").is_finite().fill_null(False))
+    return sorted(set(users["concurrency"].to_list()))
+
+
+def _to(believed: pl.DataFrame, every: pl.DataFrame) -> str:
+    """`to 8 users`, where all levels up to there are believed, and nothing else is."""
+    caps, all_caps = _caps(believed), _caps(every)
+    only_users = believed["level"].n_unique() == len(caps)
+    return f"to {caps[-1]:g} users" if only_users and len(caps) > 1 and caps == all_caps[: len(caps)] else ""
+
+
+def _at(some: pl.DataFrame) -> str:
+    """`at 16 and 32 users`, `at 8 requests/s and at a level that is not stated`."""
+    caps = _caps(some)
+    users = [f"at {listed([f'{cap:g}' for cap in caps])} {'user' if caps == [1] else 'users'}"] if caps else []
+    others = some.filter(~(pl.col("concurrency").is_in(caps) & ~pl.col("request_rate_per_s").is_finite().fill_null(False)).fill_null(False))
+    levels = others["level"].unique(maintain_order=True).to_list()
+    return listed(users + [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels])
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
@@ -345,20 +354,32 @@ def _told(evidence: Evidence, wide: pl.DataFrame, views: list[View], failed: pl.
 
 def _lines(evidence: Evidence, wide: pl.DataFrame, by_view: dict[tuple[str, int], View], failed: pl.DataFrame) -> pl.DataFrame:
     """`lines` a run and rule: first the offending requests, then where the facts that its expressions name were stated."""
-    named = [sorted({base for name in by_view[key].rule.names for base in base_names(name)}) for key in failed.select("rule", "view").iter_rows()]
-    asked = failed.select("run_id", "rule", "first").with_columns(pl.Series("fact", named, pl.List(pl.String)))
-    stated = _whose(asked.explode("fact"), wide).join(places(evidence, wide), left_on=["whose", "fact"], right_on=["run_id", "fact"])
+    keys = failed.select("rule", "view").iter_rows()
+    named = [_named(by_view[rule, view].rule) for rule, view in keys]
+    asked = failed.select("run_id", "rule", "first").with_columns(pl.Series("named", named, pl.List(pl.List(pl.String))))
+    facts_asked = asked.explode("named").with_columns(pl.col("named").list.get(0).alias("fact"), pl.col("named").list.get(1).cast(pl.Int32).alias("rank"))
+    stated = _whose(facts_asked, wide).join(places(evidence, wide), left_on=["whose", "fact"], right_on=["run_id", "fact"])
     requests = evidence.requests.with_row_index("first").select("first", "source_file", "source_line", "source_item")
     offenders = asked.explode("first").drop_nulls("first").join(requests, on="first")
     item = pl.when(pl.col("source_item").is_null()).then(pl.lit("")).otherwise(pl.format("[{}]", "source_item"))
     place = pl.format("{}:{}{}", "source_file", "source_line", item).alias("lines")
     both = pl.concat([
-        offenders.select("run_id", "rule", pl.lit(0).alias("rank"), pl.col("first").cast(pl.Int64), pl.lit("").alias("fact"), place),
-        stated.select("run_id", "rule", pl.lit(1).alias("rank"), pl.lit(0, pl.Int64).alias("first"), "fact", place),
+        offenders.select("run_id", "rule", pl.lit(0, pl.Int32).alias("rank"), pl.col("first").cast(pl.Int64), pl.lit("").alias("fact"), place),
+        stated.select("run_id", "rule", "rank", pl.lit(0, pl.Int64).alias("first"), "fact", place),
     ])  # fmt: skip
     # a join may reorder rows, so the order is said
     ordered = both.sort("run_id", "rule", "rank", "first", "fact", "lines")
     return ordered.group_by("run_id", "rule", maintain_order=True).agg(pl.col("lines").unique(maintain_order=True))
+
+
+def _named(rule: Rule) -> list[list[str]]:
+    """The stated facts behind a view, each with its rank: what was observed comes before what made it apply."""
+    ranks: dict[str, str] = {}
+    for rank, expression in (("1", rule.observed), ("2", rule.applies)):
+        for root in expression.meta.root_names():
+            for base in base_names(root):
+                ranks.setdefault(base, rank)
+    return [[fact, rank] for fact, rank in sorted(ranks.items())]
 
 
 def _whose(asked: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:

@@ -24,6 +24,7 @@ SEVERITIES = pl.Enum(["refuse", "suspect", "note"])
 VERDICTS = pl.Enum([NO_RESULT, UNVERIFIED, DOUBTS, MEASURED])
 LEVELS = pl.Enum(["text", "requests", "summary"])
 CLAIMED = "claimed, not measured"
+NO_LEVEL = "level not stated"
 
 VIEWS_SCHEMA = pl.Schema({
     "run_id": pl.String(), "rule": pl.String(), "view": pl.Int32(), "outcome": OUTCOMES, "severity": SEVERITIES,

@@ -88,7 +88,7 @@ def a_level_is_there_once() -> tuple[Rule, ...]:
     many = "{level_runs:,.0f} runs at this level, and their throughputs differ by up to {level_spread:.0%}: neither is averaged"
     return (
         Rule(applies=c.completed.is_not_null(), observed=c.copies, note=above(1)),
-        Rule(applies=shared & (c.level_runs > 1), observed=c.level_spread, suspect=above(_REPEAT_SPREAD), says=many),
+        Rule(applies=shared & (c.level_spread > 0), observed=c.level_spread, suspect=above(_REPEAT_SPREAD), says=many),
         Rule(applies=shared, observed=c.level_runs, note=above(1), says="{level_runs:,.0f} runs at this level; neither is averaged"),
     )
 

@@ -112,7 +112,7 @@ def more_users_do_not_answer_faster() -> Rule:
     Why: empty answers come back at once: 25 ms where a healthy server took 1,303 ms.
     Next: the text that came back at this level; PD101 and PD103.
     Source: real clients' outputs, empty against healthy; bound: judgement, so it may only doubt.
-    Exceptions: other lengths than the lower level's: not applicable.
+    Exceptions: no lower level, or other lengths than its: not applicable.
     """
     same_output = (c.output_tok_per_request - lower.output_tok_per_request).abs() < _SAME_LENGTH_TOK
-    return Rule(applies=(c.completed > 0) & (lower.completed > 0) & same_output, observed=c.e2e_ms_median / lower.e2e_ms_median, suspect=below(0.2))
+    return Rule(applies=lower.completed.is_not_null() & (c.completed > 0) & same_output, observed=c.e2e_ms_median / lower.e2e_ms_median, suspect=below(0.2))

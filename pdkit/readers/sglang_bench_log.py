@@ -132,7 +132,8 @@ class _Run:
     @property
     def bare(self) -> bool:
         """Whether nothing was seen but a program that died: which one, the log does not say."""
-        return not (self.printed or self.heading or self.settings or self.claims or self.rust or self.all_failed or self.client_failed)
+        stated = {fact for fact, _ in self.claims} - set(_UNLIMITED)
+        return not (self.titled or self.heading or self.settings or stated or self.rust or self.all_failed or self.client_failed)
 
     @property
     def of_this_client(self) -> bool:
@@ -322,7 +323,7 @@ def _take_label(run: _Run, number: int, text: str) -> None:
     fact = _LABELS[label[1]]
     if fact == "input_tok_sum" and not run.states("completed"):
         return  # a prefix data set prints this label before the block, with another meaning
-    run.printed = run.printed or fact not in _BEFORE_BLOCK
+    run.printed = run.printed or run.titled or fact not in (*_BEFORE_BLOCK, *_UNLIMITED)  # other clients print a limit before all
     run.claim(fact, label[2], number)
 
 

@@ -1,0 +1,5 @@
+"""`python -m pdkit`."""
+
+from pdkit.cli import main
+
+main()

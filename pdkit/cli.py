@@ -1,0 +1,170 @@
+"""The command line, thin over the library; whatever is heavy is imported by the command that needs it."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pdkit import __version__
+from pdkit.errors import PdkitError, one_of
+
+if TYPE_CHECKING:
+    from pdkit.evidence import Evidence
+    from pdkit.results import Judgement
+
+_SILENT_S = 1.0  # work that takes longer says what it does
+_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+_THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
+_REDACT = click.option("--redact", is_flag=True, help="Mask hosts, addresses and paths.")
+
+
+class _Commands(click.Group):
+    """A wrong call ends with one sentence and exit code 2, never with a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PdkitError as problem:
+            raise click.exceptions.UsageError(str(problem)) from problem
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands:
+            raise click.exceptions.UsageError(str(one_of("pdkit", args[0], list(self.commands))))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="pdkit")
+def main() -> None:
+    """May these serving-benchmark numbers be believed, and if so, what do they say?"""
+
+
+@main.command()
+@_PATHS
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it.")
+@click.option("--strict", is_flag=True, help="Doubts fail as well.")
+@_THRESHOLDS
+@_REDACT
+def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path | None, redact: bool) -> None:
+    """Print verdicts and findings for the logs in PATHS (files or folders).
+
+    Exit code 0: all runs are measured (doubts allowed unless --strict). 1: a run is unverified or has no measured
+    result, or a planned level is missing. 2: wrong call, or nothing could be read.
+
+    \b
+      pdkit check results/
+      pdkit check bench.log result.jsonl --format json
+    """
+    from importlib import import_module  # noqa: PLC0415
+
+    judgement = _judged(paths, thresholds, redact=redact)
+    click.echo(import_module(f"pdkit.formats.{form}").text(judgement), nl=False)
+    sys.exit(_exit_code(judgement, strict=strict))
+
+
+@main.command()
+@click.argument("name")
+@_PATHS
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), show_default=True, help="Folder for the report.")
+@click.option("--title", help="Title of the page.")
+@click.option("-p", "--parameter", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of the notebook; VALUE is JSON, or else text.")
+@_THRESHOLDS
+@_REDACT
+def report(  # noqa: PLR0913 - an option each
+    *, name: str, paths: tuple[Path, ...], out: Path, title: str | None, given: tuple[str, ...], thresholds: Path | None, redact: bool
+) -> None:
+    """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
+
+    Exit code 0 when the report was written, whatever it says; 2 when it could not be.
+
+    \b
+      pdkit report sweep_review results/ --out reports
+    """
+    from pdkit import report as reports  # noqa: PLC0415
+
+    options = {"title": title, "thresholds": None if thresholds is None else str(thresholds), "redact": redact or None}
+    parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
+    with _progress(f"running {name} on {len(paths)} path(s)"):
+        written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters)
+    click.echo("\n".join(written.verdicts))
+    click.echo(str(written.html))
+
+
+@main.command()
+@click.argument("rule")
+def explain(rule: str) -> None:
+    """Print the page of a RULE: what it claims, why, what to look at next, where its threshold comes from."""
+    from pdkit.catalogue import rule_page  # noqa: PLC0415
+
+    click.echo(rule_page(rule), nl=False)
+
+
+@main.command("list")
+@click.argument("what", type=click.Choice(["readers", "checks", "charts", "reports"]))
+def list_(what: str) -> None:
+    """List the readers, checks, charts or reports that there are, one a line."""
+    from pdkit import catalogue  # noqa: PLC0415
+
+    for line in catalogue.listing(what):
+        click.echo(line)
+
+
+def _judged(paths: tuple[Path, ...], thresholds: Path | None, *, redact: bool) -> "Judgement":
+    from pdkit.judge import judge  # noqa: PLC0415
+    from pdkit.policy import read_thresholds  # noqa: PLC0415
+
+    bounds = read_thresholds(thresholds) if thresholds else None
+    with _progress(f"reading {len(paths)} path(s)"):
+        evidence = _evidence(paths)
+    if redact:
+        from pdkit.redact import redacted  # noqa: PLC0415
+
+        evidence = redacted(evidence)
+    with _progress(f"judging {evidence.runs.height} sightings"):
+        return judge(evidence, thresholds=bounds)
+
+
+def _evidence(paths: tuple[Path, ...]) -> "Evidence":
+    from pdkit.load import load  # noqa: PLC0415
+
+    evidence = load(paths)
+    if evidence.runs.is_empty():
+        where = ", ".join(map(str, paths))
+        seen = evidence.sources.height
+        raise PdkitError(f"{where}: {seen} file(s), none that a reader knows; see `pdkit list readers`" if seen else f"{where}: no files; name logs or folders that hold some")
+    return evidence
+
+
+def _exit_code(judgement: "Judgement", *, strict: bool) -> int:
+    from pdkit.results import DOUBTS, MEASURED  # noqa: PLC0415
+
+    good = [MEASURED] if strict else [MEASURED, DOUBTS]
+    return 0 if judgement.verdicts["verdict"].is_in(good).all() else 1
+
+
+def _parameter(given: str) -> tuple[str, Any]:
+    import json  # noqa: PLC0415
+
+    name, mark, value = given.partition("=")
+    if not mark:
+        raise PdkitError(f"--parameter {given}: no value; write NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+@contextmanager
+def _progress(doing: str) -> Iterator[None]:
+    """Say on standard error what is being done, once it takes longer than a second."""
+    said = threading.Timer(_SILENT_S, lambda: click.echo(f"{doing} …", err=True))
+    said.daemon = True
+    said.start()
+    try:
+        yield
+    finally:
+        said.cancel()

@@ -1,0 +1,62 @@
+"""Evidence fit to leave the house: hosts, addresses and paths give way to names that tell nothing."""
+
+import re
+from dataclasses import fields, replace
+from pathlib import PurePosixPath
+
+import polars as pl
+
+from pdkit.evidence import Evidence
+
+_FREE_TEXT = {"runs": ("ending", "model"), "requests": ("error",), "unread": ("text",), "sources": ("reason",), "experiments": ("model",)}
+_PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
+_HIDDEN = (
+    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.I), "‹address›"),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "‹address›"),
+    (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b", re.I), "‹address›"),
+    (re.compile(r"(?<![\w./])/(?:[\w.+@-]+/)+[\w.+@-]*"), "‹path›"),
+    (re.compile(r"\b[A-Za-z]:\\[^\s'\"]+"), "‹path›"),
+    (re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example)\b(?::\d+)?", re.I), "‹host›"),
+    (re.compile(r"\b(?=[\w.-]*[A-Za-z])[\w-]+(?:\.[\w-]+)*:\d{4,5}\b"), "‹host›"),
+    (re.compile(r"(?<=\bhost[ =:'])[\w.-]+|(?<=@)[\w-]+(?=[:~ ])", re.I), "‹host›"),
+)  # fmt: skip
+
+
+def redacted(evidence: Evidence) -> Evidence:
+    """The same evidence with files and folders numbered, and hosts, addresses and paths in free text masked.
+
+    What a finding cites is still found by whoever has the logs: `sources` keeps each file's sha256.
+    """
+    paths = sorted({*evidence.sources["path"], *evidence.runs["source_file"], *evidence.files["path"]} - {None})
+    file_names = {path: f"file-{number:02d}{PurePosixPath(path).suffix}" for number, path in enumerate(paths, 1)}
+    homes = sorted({*evidence.sources["experiment"], *evidence.runs["experiment"]} - {None})
+    home_names = {home: f"experiment-{number}" for number, home in enumerate(homes, 1)}
+    tables = {}
+    for field in fields(evidence):
+        frame: pl.DataFrame = getattr(evidence, field.name)
+        places = [name for name in ("source_file", "path") if name in frame.columns]
+        free = [name for name in _FREE_TEXT.get(field.name, ()) if name in frame.columns]
+        tables[field.name] = frame.with_columns(
+            *(pl.col(name).replace(file_names) for name in places),
+            *(pl.col(name).replace(home_names) for name in ("experiment",) if name in frame.columns),
+            *(pl.Series(name, [masked(text) for text in frame[name]], dtype=pl.String) for name in free),
+            *(_numbered(frame, name, file_names) for name in ("seen_id",) if name in frame.columns),
+        )
+    return replace(evidence, **tables)
+
+
+def masked(text: str | None) -> str | None:
+    """A text without hosts, addresses and paths; a model's own name stays."""
+    if text is None:
+        return None
+    if re.fullmatch(r"/\S+", text):
+        return PurePosixPath(text).name or "‹path›"
+    for pattern, shown in _HIDDEN:
+        text = pattern.sub(shown, text)
+    return text
+
+
+def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Series:
+    """`seen_id` begins with the file's name."""
+    renamed = [f"{names.get(path, path)}#{rest}" if mark else names.get(path, path) for path, mark, rest in (str(seen).rpartition("#") for seen in frame[column])]
+    return pl.Series(column, renamed, dtype=pl.String)
