@@ -1,6 +1,6 @@
 """What there is, in words: rule pages, listings, and the generated pages of docs/ (`python -m pdkit.catalogue`)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pdkit.errors import PdkitError, one_of
@@ -26,7 +26,12 @@ def rule_page(rule_id: str) -> str:
     if known not in CHECKS:
         raise one_of("pdkit explain", rule_id, list(CHECKS))
     check = CHECKS[known]
-    lines = [f"{check.id}  {check.title}", "", f"  {check.name}, of {check.family}; voids {' and '.join(check.voids)}", ""]
+    lines = [
+        f"{check.id}  {check.title}",
+        "",
+        f"  {check.name}, of {check.family}; voids {' and '.join(check.voids)}",
+        "",
+    ]
     lines += [f"  {line}" for line in _bounds(check)]
     for section in _SECTIONS:
         if said := check.section(section):
@@ -37,11 +42,11 @@ def rule_page(rule_id: str) -> str:
 def listing(what: str) -> list[str]:
     """The parts of one kind, one a line: name and what it is."""
     register_checks()
-    kinds = {
+    kinds: dict[str, Callable[[], list[tuple[str, str]]]] = {
         "readers": lambda: [(name, reader.title) for name, reader in readers().items()],
         "checks": lambda: [(rule, CHECKS[rule].title) for rule in sorted(CHECKS)],
         "charts": lambda: [(name, chart.question) for name, chart in charts().items()],
-        "reports": lambda: [(path.stem, "a report") for path in notebooks()],
+        "reports": lambda: [(path.stem, f"pdkit report {path.stem} PATH…") for path in notebooks()],
     }
     rows = kinds[what]()
     width = max((len(name) for name, _ in rows), default=0)
@@ -77,12 +82,19 @@ def pages() -> dict[str, str]:
 
 def _rules() -> list[str]:
     register_checks()
-    lines = ["# Rules", "", "`pdkit explain PD101` prints one of these. A rule that could not look is *not evaluated*, never passed.", ""]
+    lines = [
+        "# Rules",
+        "",
+        "`pdkit explain PD101` prints one of these. A rule that could not look is *not evaluated*, never passed.",
+        "",
+    ]
     for rule_id in sorted(CHECKS):
         check = CHECKS[rule_id]
         lines += [f"## {check.id} {check.title}", "", f"`{check.name}` voids {' and '.join(check.voids)}.", ""]
         lines += [f"- {line}" for line in _bounds(check)] + [""]
-        lines += [line for section in _SECTIONS if (said := check.section(section)) for line in (f"**{section}.** {said}", "")]
+        lines += [
+            line for section in _SECTIONS if (said := check.section(section)) for line in (f"**{section}.** {said}", "")
+        ]
     return lines[:-1]
 
 
@@ -94,9 +106,21 @@ def _formats() -> list[str]:
 
 
 def _charts() -> list[str]:
-    lines = ["# Charts", "", "Evidence charts may show claimed figures, and label them so; no other chart can reach one.", ""]
+    lines = [
+        "# Charts",
+        "",
+        "Evidence charts may show claimed figures, and label them so; no other chart can reach one.",
+        "",
+    ]
     for name, chart in charts().items():
-        lines += [f"## {chart.question}", "", f"`{name}`{', an evidence chart' if chart.evidence else ''}", "", chart.doc, ""]
+        lines += [
+            f"## {chart.question}",
+            "",
+            f"`{name}`{', an evidence chart' if chart.evidence else ''}",
+            "",
+            chart.doc,
+            "",
+        ]
     return lines[:-1]
 
 
@@ -105,7 +129,9 @@ def _tables() -> list[str]:
     for table, columns in TABLES.items():
         placed = columns | ({} if table in UNPLACED else PLACE)
         lines += [f"## {table}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
-        lines += [f"| {name} | {column.dtype} | {column.unit} | {column.meaning} |" for name, column in placed.items()] + [""]
+        lines += [
+            f"| {name} | {column.dtype} | {column.unit} | {column.meaning} |" for name, column in placed.items()
+        ] + [""]
     lines += ["## Metrics", "", "| name | unit | taken by a refusal that voids | meaning |", "|---|---|---|---|"]
     return lines + [f"| {m.name} | {m.unit} | {m.scope} | {m.title}: {m.meaning} |" for m in METRICS.values()]
 
@@ -115,8 +141,6 @@ def write(folder: Path = DOCS) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in pages().items():
         (folder / name).write_text(content, "utf-8")
-
-
 
 
 if __name__ == "__main__":

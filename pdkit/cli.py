@@ -45,7 +45,9 @@ def main() -> None:
 
 @main.command()
 @_PATHS
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+)
 @click.option("--strict", is_flag=True, help="Doubts fail as well.")
 @_THRESHOLDS
 @_REDACT
@@ -59,7 +61,7 @@ def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path 
       pdkit check results/
       pdkit check bench.log result.jsonl --format json
     """
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     judgement = _judged(paths, thresholds, redact=redact)
     click.echo(import_module(f"pdkit.formats.{form}").text(judgement), nl=False)
@@ -69,13 +71,33 @@ def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path 
 @main.command()
 @click.argument("name")
 @_PATHS
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("reports"), show_default=True, help="Folder for the report.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("reports"),
+    show_default=True,
+    help="Folder for the report.",
+)
 @click.option("--title", help="Title of the page.")
-@click.option("-p", "--parameter", "given", multiple=True, metavar="NAME=VALUE", help="A parameter of the notebook; VALUE is JSON, or else text.")
+@click.option(
+    "-p",
+    "--parameter",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the notebook; VALUE is JSON, or else text.",
+)
 @_THRESHOLDS
 @_REDACT
-def report(  # noqa: PLR0913 - an option each
-    *, name: str, paths: tuple[Path, ...], out: Path, title: str | None, given: tuple[str, ...], thresholds: Path | None, redact: bool
+def report(
+    *,
+    name: str,
+    paths: tuple[Path, ...],
+    out: Path,
+    title: str | None,
+    given: tuple[str, ...],
+    thresholds: Path | None,
+    redact: bool,
 ) -> None:
     """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
 
@@ -84,7 +106,7 @@ def report(  # noqa: PLR0913 - an option each
     \b
       pdkit report sweep_review results/ --out reports
     """
-    from pdkit import report as reports  # noqa: PLC0415
+    from pdkit import report as reports
 
     options = {"title": title, "thresholds": None if thresholds is None else str(thresholds), "redact": redact or None}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
@@ -98,7 +120,7 @@ def report(  # noqa: PLR0913 - an option each
 @click.argument("rule")
 def explain(rule: str) -> None:
     """Print the page of a RULE: what it claims, why, what to look at next, where its threshold comes from."""
-    from pdkit.catalogue import rule_page  # noqa: PLC0415
+    from pdkit.catalogue import rule_page
 
     click.echo(rule_page(rule), nl=False)
 
@@ -107,21 +129,21 @@ def explain(rule: str) -> None:
 @click.argument("what", type=click.Choice(["readers", "checks", "charts", "reports"]))
 def list_(what: str) -> None:
     """List the readers, checks, charts or reports that there are, one a line."""
-    from pdkit import catalogue  # noqa: PLC0415
+    from pdkit import catalogue
 
     for line in catalogue.listing(what):
         click.echo(line)
 
 
 def _judged(paths: tuple[Path, ...], thresholds: Path | None, *, redact: bool) -> "Judgement":
-    from pdkit.judge import judge  # noqa: PLC0415
-    from pdkit.policy import read_thresholds  # noqa: PLC0415
+    from pdkit.judge import judge
+    from pdkit.policy import read_thresholds
 
     bounds = read_thresholds(thresholds) if thresholds else None
     with _progress(f"reading {len(paths)} path(s)"):
         evidence = _evidence(paths)
     if redact:
-        from pdkit.redact import redacted  # noqa: PLC0415
+        from pdkit.redact import redacted
 
         evidence = redacted(evidence)
     with _progress(f"judging {evidence.runs.height} sightings"):
@@ -129,25 +151,29 @@ def _judged(paths: tuple[Path, ...], thresholds: Path | None, *, redact: bool) -
 
 
 def _evidence(paths: tuple[Path, ...]) -> "Evidence":
-    from pdkit.load import load  # noqa: PLC0415
+    from pdkit.load import load
 
     evidence = load(paths)
     if evidence.runs.is_empty():
         where = ", ".join(map(str, paths))
         seen = evidence.sources.height
-        raise PdkitError(f"{where}: {seen} file(s), none that a reader knows; see `pdkit list readers`" if seen else f"{where}: no files; name logs or folders that hold some")
+        raise PdkitError(
+            f"{where}: {seen} file(s), none that a reader knows; see `pdkit list readers`"
+            if seen
+            else f"{where}: no files; name logs or folders that hold some"
+        )
     return evidence
 
 
 def _exit_code(judgement: "Judgement", *, strict: bool) -> int:
-    from pdkit.results import DOUBTS, MEASURED  # noqa: PLC0415
+    from pdkit.results import DOUBTS, MEASURED
 
     good = [MEASURED] if strict else [MEASURED, DOUBTS]
     return 0 if judgement.verdicts["verdict"].is_in(good).all() else 1
 
 
 def _parameter(given: str) -> tuple[str, Any]:
-    import json  # noqa: PLC0415
+    import json
 
     name, mark, value = given.partition("=")
     if not mark:

@@ -7,7 +7,7 @@ class PdkitError(Exception):
 
 def one_of(where: str, given: str, known: list[str]) -> PdkitError:
     """An unknown name, with the nearest right one where there is one."""
-    from difflib import get_close_matches  # noqa: PLC0415 - wanted only when something is wrong
+    from difflib import get_close_matches
 
     near = get_close_matches(given, known, n=1)
     right = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"

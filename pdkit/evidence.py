@@ -55,7 +55,9 @@ TABLES: dict[str, dict[str, Column]] = {
         "seen_id": Column(_TEXT, "", "the sighting that states it"),
         "fact": Column(_TEXT, "", "name of the metric (docs/metrics in METRICS)"),
         "value": Column(_NUMBER, "the metric's", "null where what was printed is no number"),
-        "resolution": Column(_NUMBER, "the metric's", "half a unit of the last printed digit, or what the clock resolves"),
+        "resolution": Column(
+            _NUMBER, "the metric's", "half a unit of the last printed digit, or what the clock resolves"
+        ),
         "printed": Column(_TEXT, "", "as printed, where that is no finite number (`nan`, `inf`)"),
     },
     "requests": {

@@ -14,11 +14,17 @@ RES = "__res"  # `<fact>__res`: how far a printed number can be off
 
 # settings and states, from the first sighting that has one
 CATEGORIES = (
-    "experiment", "tool", "client_definition", "tool_version", "server_version", "model", "topology", "dataset", "backend",
-    "ignore_eos", "streaming", "retokenizes", "seed", "ending", "crashed_after", "end_marker",
+    "experiment", "tool", "client_definition", "tool_version", "server_version", "model", "topology", "dataset",
+    "backend", "ignore_eos", "streaming", "retokenizes", "seed", "ending", "crashed_after", "end_marker",
 )  # fmt: skip
 # what the manifest says of the whole experiment
-SAID = {"label": "label", "synthetic": "synthetic", "gpu": "gpu", "repeats": "repeats", "end_marker": "end_marker_planned"}
+SAID = {
+    "label": "label",
+    "synthetic": "synthetic",
+    "gpu": "gpu",
+    "repeats": "repeats",
+    "end_marker": "end_marker_planned",
+}
 # what its sightings add up to
 SIGHTINGS: dict[str, pl.Expr] = {
     "complete": c.complete.any(ignore_nulls=False),
@@ -44,7 +50,11 @@ _IMPOSSIBLE = c.printed.is_not_null() | _BELOW_ZERO
 _PARTS = {"throughput": "throughput", "latency": "latency", "tail": "latency", "label": "label", "run": "run"}
 # what its claims add up to: numbers that can't be, and facts on which its sources differ
 CLAIMED: dict[str, pl.Expr] = {
-    f"impossible_{part}": (_IMPOSSIBLE & c.fact.is_in([m.name for m in METRICS.values() if m.kind == "result" and _PARTS[m.scope] == part])).sum().cast(pl.Float64)
+    f"impossible_{part}": (
+        _IMPOSSIBLE & c.fact.is_in([m.name for m in METRICS.values() if m.kind == "result" and _PARTS[m.scope] == part])
+    )
+    .sum()
+    .cast(pl.Float64)
     for part in ("throughput", "latency", "label", "run")
 }
 
@@ -59,7 +69,9 @@ DERIVED: dict[str, pl.Expr] = {
     "embedding": c.backend.str.contains("embedding").fill_null(False),
     "rust": (c.client_definition == "rust").fill_null(False),
     # a data set may hold fewer prompts than were asked for: then only what was dispatched tells
-    "prompts_sure": pl.when(c.dataset.is_null() | c.dataset.is_in(_RANDOM) | (c.prompts_asked == c.completed)).then(c.prompts_asked),
+    "prompts_sure": pl.when(c.dataset.is_null() | c.dataset.is_in(_RANDOM) | (c.prompts_asked == c.completed)).then(
+        c.prompts_asked
+    ),
     "sent": pl.coalesce(c.requests_seen, c.requests_dispatched, c.prompts_sure),
     "failed": pl.coalesce(c.requests_failed, c.requests_failed_said),
     "answered_whole": ~pl.coalesce(c.streaming, c.ttft_ms_mean < _WHOLE_SHARE * c.e2e_ms_mean),
@@ -84,11 +96,19 @@ def facts(evidence: Evidence) -> pl.DataFrame:
     """One row a run: every declared fact, `<fact>__res` beside every number, and its neighbours' facts."""
     stated = best_claims(evidence)
     numbers = _wide(stated, "value").join(_wide(stated, "resolution"), on="run_id", suffix=RES)
-    parts = [_sightings(evidence.runs), numbers, _grouped(one_listing(evidence), AGGREGATES), _grouped(evidence.claims.lazy(), CLAIMED), _disagreements(evidence)]
+    parts = [
+        _sightings(evidence.runs),
+        numbers,
+        _grouped(one_listing(evidence), AGGREGATES),
+        _grouped(evidence.claims.lazy(), CLAIMED),
+        _disagreements(evidence),
+    ]
     wide = parts[0]
     for part in parts[1:]:
         wide = wide.join(part, on="run_id", how="left", maintain_order="left")
-    placed = _with_said(wide, evidence).with_columns(pl.col(*CLAIMED, "disagreements", "label_disagreements").fill_null(0))
+    placed = _with_said(wide, evidence).with_columns(
+        pl.col(*CLAIMED, "disagreements", "label_disagreements").fill_null(0)
+    )
     return derived(_with_levels(_with_lower(placed), evidence.runs)).sort(*ORDER, nulls_last=True).collect()
 
 
@@ -98,13 +118,17 @@ def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
     for layer in _layers():
         own = own.with_columns(DERIVED[name].alias(name) for name in layer)
     for prefix in NEIGHBOURS:
-        theirs = own.select(pl.col("run_id").alias(f"{prefix}__run_id"), *(pl.col(name).alias(f"{prefix}__{name}") for name in _numbers()), *_moved(own))
+        theirs = own.select(
+            pl.col("run_id").alias(f"{prefix}__run_id"),
+            *(pl.col(name).alias(f"{prefix}__{name}") for name in _numbers()),
+            *_moved(own),
+        )
         own = own.join(theirs, on=[f"{prefix}__run_id", *_moved_names(own)], how="left")
     return own
 
 
 def best_claims(evidence: Evidence) -> pl.LazyFrame:
-    """One row a run and fact: of several statements the one with the finest digit; of equal ones the last on the page."""
+    """One row a run and fact: of several statements the finest digit; of equal ones the last in the file."""
     order, descending = ["resolution", "source_file", "source_line"], [False, False, True]
     return (
         evidence.claims.lazy()
@@ -173,7 +197,9 @@ def _moved(wide: pl.LazyFrame) -> list[pl.Expr]:
 def _sightings(runs: pl.DataFrame) -> pl.LazyFrame:
     ordered = runs.lazy().sort("source_file", "source_line", maintain_order=True)
     first = [pl.col(name).drop_nulls().first() for name in CATEGORIES]
-    return ordered.group_by("run_id", maintain_order=True).agg(*first, *(expr.alias(name) for name, expr in SIGHTINGS.items()))
+    return ordered.group_by("run_id", maintain_order=True).agg(
+        *first, *(expr.alias(name) for name, expr in SIGHTINGS.items())
+    )
 
 
 def _wide(stated: pl.LazyFrame, values: str) -> pl.LazyFrame:
@@ -190,7 +216,9 @@ def _disagreements(evidence: Evidence) -> pl.LazyFrame:
     kinds = pl.LazyFrame({"fact": list(METRICS), "asked": [m.kind == "asked" for m in METRICS.values()]})
     stated = evidence.claims.lazy().filter(pl.col("value").is_finite())
     by_fact = stated.group_by("run_id", "fact").agg(
-        ((pl.col("value").max() - pl.col("value").min()) > tolerance).alias("differ"), pl.col("value").min().alias("least"), pl.col("value").max().alias("most")
+        ((pl.col("value").max() - pl.col("value").min()) > tolerance).alias("differ"),
+        pl.col("value").min().alias("least"),
+        pl.col("value").max().alias("most"),
     )
     differing = by_fact.filter("differ").join(kinds, on="fact").sort("run_id", "fact")
     text = pl.format("{}: {} and {}", "fact", pl.col("least").round(3), pl.col("most").round(3))
@@ -205,22 +233,32 @@ def _disagreements(evidence: Evidence) -> pl.LazyFrame:
 def _with_said(wide: pl.LazyFrame, evidence: Evidence) -> pl.LazyFrame:
     """With what the manifest says of the experiment; where both speak, the person who ran it is believed."""
     said = evidence.experiments.lazy().unique("experiment", keep="first", maintain_order=True).select(
-        "experiment", *(pl.col(column).alias(fact) for column, fact in SAID.items()), pl.col("model").alias("model_said"), pl.col("topology").alias("topology_said")
+        "experiment", *(pl.col(column).alias(fact) for column, fact in SAID.items()),
+        pl.col("model").alias("model_said"), pl.col("topology").alias("topology_said"),
     )  # fmt: skip
     joined = wide.join(said, on="experiment", how="left", maintain_order="left")
-    return joined.with_columns(pl.coalesce("model_said", "model").alias("model"), pl.coalesce("topology_said", "topology").alias("topology")).drop("model_said", "topology_said")
+    return joined.with_columns(
+        pl.coalesce("model_said", "model").alias("model"), pl.coalesce("topology_said", "topology").alias("topology")
+    ).drop("model_said", "topology_said")
 
 
 def _sweep() -> pl.Expr:
     """What makes two runs of one folder levels of the same sweep."""
     parts = [pl.col(name).fill_null("?") for name in ("experiment", "tool", "backend", "dataset", "model", "topology")]
-    lengths = [(pl.col(f"{kind}_tok_sum") / c.completed).round(0).cast(pl.String).fill_null("?") for kind in ("input", "output")]
+    lengths = [
+        (pl.col(f"{kind}_tok_sum") / c.completed).round(0).cast(pl.String).fill_null("?")
+        for kind in ("input", "output")
+    ]
     return pl.concat_str(*parts, *lengths, separator="|").alias("sweep")
 
 
 def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
     """With the run at the next strictly lower cap of the same sweep; of several, the last by id."""
-    levels = wide.filter(c.concurrency.is_finite(), c.completed.is_not_null()).select("run_id", "concurrency", _sweep()).sort("concurrency", "run_id")
+    levels = (
+        wide.filter(c.concurrency.is_finite(), c.completed.is_not_null())
+        .select("run_id", "concurrency", _sweep())
+        .sort("concurrency", "run_id")
+    )
     below = levels.select("sweep", "concurrency", pl.col("run_id").alias("lower__run_id"))
     found = levels.join_asof(below, on="concurrency", by="sweep", allow_exact_matches=False, check_sortedness=False)
     return wide.join(found.select("run_id", "lower__run_id"), on="run_id", how="left", maintain_order="left")
@@ -232,21 +270,34 @@ def _with_levels(wide: pl.LazyFrame, runs: pl.DataFrame) -> pl.LazyFrame:
     In one file, a level that is there twice was run again; in several, it may be another set-up.
     """
     throughput, level = c.output_throughput_tok_per_s, ["sweep", "concurrency", "request_rate_per_s"]
-    stated = wide.filter(c.completed.is_not_null(), c.concurrency.is_not_null()).select("run_id", throughput, *level[1:], _sweep())
+    stated = wide.filter(c.completed.is_not_null(), c.concurrency.is_not_null()).select(
+        "run_id", throughput, *level[1:], _sweep()
+    )
     shared = stated.select("run_id", pl.len().over(level).cast(pl.Float64).alias("level_runs"))
     listed = stated.join(runs.lazy().select("run_id", "source_file").unique(), on="run_id")
     spread = (throughput.max() / throughput.min() - 1).over([*level, "source_file"])
     apart = listed.select("run_id", spread.alias("level_spread")).group_by("run_id").agg(pl.col("level_spread").max())
-    return wide.join(shared, on="run_id", how="left", maintain_order="left").join(apart, on="run_id", how="left", maintain_order="left")
+    return wide.join(shared, on="run_id", how="left", maintain_order="left").join(
+        apart, on="run_id", how="left", maintain_order="left"
+    )
 
 
 def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
     """Where each stated fact of each run stands: (run_id, fact, source_file, source_line, source_item)."""
     place = list(PLACE)
     claims = best_claims(evidence).select("run_id", "fact", *place).collect()
-    runs = [_placed(evidence.runs.filter(pl.col(name).is_not_null()), name, place) for name in CATEGORIES if name in SCHEMAS["runs"]]
+    runs = [
+        _placed(evidence.runs.filter(pl.col(name).is_not_null()), name, place)
+        for name in CATEGORIES
+        if name in SCHEMAS["runs"]
+    ]
     states = [_placed(evidence.runs, name, place) for name in SIGHTINGS]
-    listed = one_listing(evidence).unique(["run_id", "source_file", "source_line"]).with_columns(pl.lit(None, pl.Int64).alias("source_item")).collect()
+    listed = (
+        one_listing(evidence)
+        .unique(["run_id", "source_file", "source_line"])
+        .with_columns(pl.lit(None, pl.Int64).alias("source_item"))
+        .collect()
+    )
     sums = [_placed(listed, name, place) for name in AGGREGATES]
     said = wide.select("run_id", "experiment").join(evidence.experiments, on="experiment")
     from_manifest = [_placed(said, fact, place) for fact in SAID.values()]
@@ -263,7 +314,17 @@ def _places_of_claims(evidence: Evidence, wide: pl.DataFrame, place: list[str]) 
     claims = evidence.claims
     impossible = claims.filter(_IMPOSSIBLE)
     by_part = [_placed(impossible, name, place) for name in CLAIMED]
-    differing = wide.select("run_id", pl.col("disagreeing").alias("fact")).explode("fact").join(claims, on=["run_id", "fact"])
-    shared = wide.filter(pl.col("level_runs") > 1).select("run_id").join(claims.filter(pl.col("fact") == "concurrency"), on="run_id")
+    differing = (
+        wide.select("run_id", pl.col("disagreeing").alias("fact")).explode("fact").join(claims, on=["run_id", "fact"])
+    )
+    shared = (
+        wide.filter(pl.col("level_runs") > 1)
+        .select("run_id")
+        .join(claims.filter(pl.col("fact") == "concurrency"), on="run_id")
+    )
     names = ("disagreements", "label_disagreements", "disagreement")
-    return [*by_part, *(_placed(differing, name, place) for name in names), *(_placed(shared, name, place) for name in ("level_runs", "level_spread"))]
+    return [
+        *by_part,
+        *(_placed(differing, name, place) for name in names),
+        *(_placed(shared, name, place) for name in ("level_runs", "level_spread")),
+    ]

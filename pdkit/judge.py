@@ -3,6 +3,7 @@
 import string
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 from typing import NamedTuple
 
 import polars as pl
@@ -51,10 +52,11 @@ def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgem
     ])  # fmt: skip
     results = _worst_view(each)
     verdicts = _verdicts(wide, results)
-    published = _published(evidence, wide, each, views)
+    published = _published(wide, each, views)
     return Judgement(
         evidence=evidence, facts=wide, views=each, results=results, verdicts=verdicts, published=published,
-        claimed=_claimed(evidence), conclusions=_conclusions(verdicts), tell=lambda failed: _told(evidence, wide, views, failed),
+        claimed=_claimed(evidence), conclusions=_conclusions(verdicts),
+        tell=lambda failed: _told(evidence, wide, views, failed),
     )  # fmt: skip
 
 
@@ -63,7 +65,9 @@ def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgem
 
 def _run_results(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     with_slack = wide.join(_slack(wide, views), on="run_id", how="left", maintain_order="left").lazy()
-    return _collected([_judged(with_slack, view, _finite(view.rule.observed), pl.col(f"slack {view.key}")) for view in views])
+    return _collected(
+        [_judged(with_slack, view, _finite(view.rule.observed), pl.col(f"slack {view.key}")) for view in views]
+    )
 
 
 def _request_results(evidence: Evidence, wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
@@ -71,12 +75,18 @@ def _request_results(evidence: Evidence, wide: pl.DataFrame, views: list[View]) 
     settings = sorted({name for view in views for name in view.rule.names} - columns)
     requests = one_listing(evidence).join(wide.lazy().select("run_id", *settings), on="run_id")
     counted = requests.group_by("run_id").agg(expr for view in views for expr in _counts(view))
-    every_run = wide.lazy().select("run_id").join(counted, on="run_id", how="left", maintain_order="left").collect().lazy()
+    every_run = (
+        wide.lazy().select("run_id").join(counted, on="run_id", how="left", maintain_order="left").collect().lazy()
+    )
     return _collected([_judged_requests(every_run, view) for view in views])
 
 
 def _collected(parts: list[pl.LazyFrame]) -> pl.DataFrame:
-    return pl.concat([part.cast(dict(r.VIEWS_SCHEMA)) for part in parts]).collect() if parts else pl.DataFrame(schema=r.VIEWS_SCHEMA)
+    return (
+        pl.concat([part.cast(r.VIEWS_SCHEMA) for part in parts]).collect()
+        if parts
+        else pl.DataFrame(schema=r.VIEWS_SCHEMA)
+    )
 
 
 def _counts(view: View) -> list[pl.Expr]:
@@ -92,17 +102,22 @@ def _counts(view: View) -> list[pl.Expr]:
 
 def _judged_requests(counted: pl.LazyFrame, view: View) -> pl.LazyFrame:
     total, bad = (pl.col(f"{what} {view.key}").cast(pl.Int64) for what in ("total", "bad"))
-    unknown = total.is_null() | ((total == 0) & (pl.col(f"blind {view.key}") > 0))  # no requests, or none that could be judged
+    unknown = total.is_null() | (
+        (total == 0) & (pl.col(f"blind {view.key}") > 0)
+    )  # no requests, or none that could be judged
     applies = pl.when(~unknown).then(total > 0)
     shape = view._replace(rule=replace(view.rule, applies=applies))
-    return _judged(counted, shape, _finite(bad / total), _NO_SLACK, bad=bad, total=total, first=pl.col(f"first {view.key}"))
+    return _judged(
+        counted, shape, _finite(bad / total), _NO_SLACK, bad=bad, total=total, first=pl.col(f"first {view.key}")
+    )
 
 
-def _judged(  # noqa: PLR0913 - what is seen of requests goes by name
+def _judged(
     frame: pl.LazyFrame, view: View, observed: pl.Expr, slack: pl.Expr, *,
     bad: pl.Expr | None = None, total: pl.Expr | None = None, first: pl.Expr | None = None,
 ) -> pl.LazyFrame:  # fmt: skip
     """The one place where an outcome is decided. Unknown is never a pass; false outweighs what could not be seen."""
+    of_requests = {"bad": bad, "total": total, "first": first}
     beyond = {severity: bound.beyond(observed, slack) for severity, bound in view.rule.bounds.items()}
     severity = pl.coalesce(pl.when(hit).then(pl.lit(name)) for name, hit in beyond.items())
     outcome = (
@@ -113,8 +128,9 @@ def _judged(  # noqa: PLR0913 - what is seen of requests goes by name
         .otherwise(pl.lit("pass"))
     )  # fmt: skip
     judged = frame.select(
-        "run_id", pl.lit(view.check.id).alias("rule"), pl.lit(view.number).alias("view"), outcome.alias("outcome"), severity.alias("severity"),
-        observed.alias("observed"), *((pl.lit(None) if value is None else value).alias(name) for name, value in (("bad", bad), ("total", total), ("first", first))),
+        "run_id", pl.lit(view.check.id).alias("rule"), pl.lit(view.number).alias("view"),
+        outcome.alias("outcome"), severity.alias("severity"), observed.alias("observed"),
+        *((pl.lit(None) if value is None else value).alias(name) for name, value in of_requests.items()),
     )  # fmt: skip
     return judged.with_columns(pl.when(pl.col("outcome") == "fail").then("severity")).with_columns(
         *(_bound_of(view.rule.bounds, side).alias(f"threshold_{side}") for side in ("low", "high")),
@@ -141,24 +157,38 @@ def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     Every rounded number is moved by half of its last digit, up and down, in turn, in all runs alike; the larger
     changes add up. One long frame holds all moves, so that there is one query whatever the number of facts.
     """
-    named = {name.rpartition("__")[2] for view in views for root in view.rule.observed.meta.root_names() for name in base_names(root)}
-    rounded = [name for name in METRICS if name in named and f"{name}{RES}" in wide.columns and (wide[f"{name}{RES}"].max() or 0) > 0]
-    observed = [_finite(view.rule.observed).alias(view.key) for view in views]
-    own = wide.lazy().select(pl.exclude(*(c for c in wide.columns if c.startswith(tuple(f"{p}__" for p in NEIGHBOURS)) and not c.endswith("__run_id"))))
-    still = wide.lazy().select("run_id", *observed)
-    moves = [
-        own.with_columns(pl.col(name) + sign * pl.col(f"{name}{RES}").fill_null(0), pl.lit(index, pl.Int32).alias("moved"))
-        for index, (name, sign) in enumerate((name, sign) for name in rounded for sign in (1, -1))
-    ]
-    if not moves:
-        return still.select("run_id", *(pl.lit(0.0).alias(f"slack {view.key}") for view in views)).collect()
     keys = [view.key for view in views]
+    observed = [_finite(view.rule.observed).alias(view.key) for view in views]
+    still = wide.lazy().select("run_id", *observed)
+    moves = _moves(wide, _rounded(wide, views))
+    if not moves:
+        return still.select("run_id", *(pl.lit(0.0).alias(f"slack {key}") for key in keys)).collect()
     moved = derived(pl.concat(moves)).select("run_id", "moved", *observed)
     change = moved.join(still, on="run_id", suffix=" still").select(
-        "run_id", (pl.col("moved") // 2).alias("moved"), *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys)
+        "run_id",
+        (pl.col("moved") // 2).alias("moved"),
+        *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys),
     )
     larger = change.group_by("run_id", "moved").agg(pl.col(*keys).max())
     return larger.group_by("run_id").agg(pl.col(key).sum().alias(f"slack {key}") for key in keys).collect()
+
+
+def _rounded(wide: pl.DataFrame, views: list[View]) -> list[str]:
+    """The facts that some view rests on and some run states with few digits."""
+    roots = {root for view in views for root in view.rule.observed.meta.root_names()}
+    named = {base.rpartition("__")[2] for root in roots for base in base_names(root)}
+    with_digits = [name for name in METRICS if name in named and f"{name}{RES}" in wide.columns]
+    return [name for name in with_digits if wide.select((pl.col(f"{name}{RES}") > 0).any()).item()]
+
+
+def _moves(wide: pl.DataFrame, names: list[str]) -> list[pl.LazyFrame]:
+    """All runs with one fact moved up, then down; neighbours' facts are left out, to be found again."""
+    theirs = tuple(f"{prefix}__" for prefix in NEIGHBOURS)
+    own = wide.lazy().select(name for name in wide.columns if name.endswith("__run_id") or not name.startswith(theirs))
+    return [
+        own.with_columns(pl.col(name) + sign * pl.col(f"{name}{RES}").fill_null(0), pl.lit(at, pl.Int32).alias("moved"))
+        for at, (name, sign) in enumerate(product(names, (1, -1)))
+    ]
 
 
 def _worst_view(each: pl.DataFrame) -> pl.DataFrame:
@@ -200,13 +230,21 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit("summary"))
     )  # fmt: skip
     about = [
-        "experiment", "label", "synthetic", "concurrency", "request_rate_per_s", "tool", "model", "topology", "gpu", "gpu_count", "dataset", "backend", "completed",
+        "experiment", "label", "synthetic", "concurrency", "request_rate_per_s", "tool", "model", "topology",
+        "gpu", "gpu_count", "dataset", "backend", "completed",
         "planned_only",
     ]  # fmt: skip
-    runs = wide.lazy().with_columns(_level().alias("level"), seen.cast(r.LEVELS).alias("evidence_level")).select("run_id", "level", "evidence_level", *about)
+    runs = (
+        wide.lazy()
+        .with_columns(_level().alias("level"), seen.cast(r.LEVELS).alias("evidence_level"))
+        .select("run_id", "level", "evidence_level", *about)
+    )
     return (
         runs.join(folded, on="run_id", how="left", maintain_order="left")
-        .with_columns(verdict.cast(r.VERDICTS).alias("verdict"), pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]))
+        .with_columns(
+            verdict.cast(r.VERDICTS).alias("verdict"),
+            pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]),
+        )
         .with_columns((pl.col("completed").is_null() & ~(pl.col("verdict") == r.UNVERIFIED)).alias("without_block"))
         .drop("judged", "output_shown", "end_shown", "no_result", "planned_only")
         .collect()
@@ -217,7 +255,18 @@ def _level() -> pl.Expr:
     """The load point in words: `8 users`, `8 requests/s`, `offline burst`."""
     cap, rate = pl.col("concurrency"), pl.col("request_rate_per_s")
     users = pl.when(cap == 1).then(pl.lit("1 user")).otherwise(pl.format("{} users", cap.cast(pl.Int64, strict=False)))
-    per_s = pl.when(rate == 1).then(pl.lit("1 request/s")).otherwise(pl.format("{} requests/s", pl.when(rate == rate.floor()).then(rate.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(rate.cast(pl.String))))
+    per_s = (
+        pl.when(rate == 1)
+        .then(pl.lit("1 request/s"))
+        .otherwise(
+            pl.format(
+                "{} requests/s",
+                pl.when(rate == rate.floor())
+                .then(rate.cast(pl.Int64, strict=False).cast(pl.String))
+                .otherwise(rate.cast(pl.String)),
+            )
+        )
+    )
     return (
         pl.when(cap.is_finite() & rate.is_finite()).then(pl.format("{}, at most {}", per_s, users))
         .when(cap.is_finite()).then(users)
@@ -242,7 +291,13 @@ def concluded(runs: pl.DataFrame) -> str:
     parts = []
     if believed.height:
         doubts = believed.filter(pl.col("verdict") == r.DOUBTS).height
-        how = "" if doubts == 0 else ", with doubts" if doubts == believed.height else f" ({doubts} of {believed.height} with doubts)"
+        how = (
+            ""
+            if doubts == 0
+            else ", with doubts"
+            if doubts == believed.height
+            else f" ({doubts} of {believed.height} with doubts)"
+        )
         parts.append(f"measured {_to(believed, runs) or _at(believed)}{how}")
     for verdict, words in ((r.UNVERIFIED, "unverified"), (r.NO_RESULT, r.NO_RESULT)):
         some = runs.filter(pl.col("verdict") == verdict)
@@ -268,7 +323,11 @@ def _at(some: pl.DataFrame) -> str:
     """`at 16 and 32 users`, `at 8 requests/s and at a level that is not stated`."""
     caps = _caps(some)
     users = [f"at {listed([f'{cap:g}' for cap in caps])} {'user' if caps == [1] else 'users'}"] if caps else []
-    others = some.filter(~(pl.col("concurrency").is_in(caps) & ~pl.col("request_rate_per_s").is_finite().fill_null(False)).fill_null(False))
+    others = some.filter(
+        ~(pl.col("concurrency").is_in(caps) & ~pl.col("request_rate_per_s").is_finite().fill_null(False)).fill_null(
+            False
+        )
+    )
     levels = others["level"].unique(maintain_order=True).to_list()
     return listed(users + [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels])
 
@@ -276,10 +335,15 @@ def _at(some: pl.DataFrame) -> str:
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 
-def _published(evidence: Evidence, wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+def _published(wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     """Every result that was stated or follows, null where a rule took it away, with the rules that did."""
     names = [name for name, metric in METRICS.items() if metric.kind == "result"]
-    values = wide.lazy().select("run_id", *names).unpivot(names, index="run_id", variable_name="fact", value_name="value").drop_nulls("value")
+    values = (
+        wide.lazy()
+        .select("run_id", *names)
+        .unpivot(names, index="run_id", variable_name="fact", value_name="value")
+        .drop_nulls("value")
+    )
     taken = _taken(each, views).group_by("run_id", "fact").agg(pl.col("rule").unique().sort().alias("voided_by"))
     nothing = pl.lit([], pl.List(pl.String))
     return (
@@ -295,9 +359,17 @@ def _taken(each: pl.DataFrame, views: list[View]) -> pl.LazyFrame:
     """Which facts of which runs a failure takes off the page: by scope where it refuses, by name where it says so."""
     scopes = pl.LazyFrame({"fact": list(METRICS), "scope": [_taken_by(name) for name in METRICS]}).explode("scope")
     failed = each.lazy().filter(pl.col("outcome") == "fail")
-    refused = failed.filter(pl.col("severity") == "refuse").select("run_id", "rule", pl.col("voids").alias("scope")).explode("scope")
-    named = [{"rule": view.check.id, "view": view.number, "fact": list(view.rule.takes)} for view in views if view.rule.takes]
-    takes = pl.LazyFrame(named, schema={"rule": pl.String, "view": pl.Int32, "fact": pl.List(pl.String)}).explode("fact")
+    refused = (
+        failed.filter(pl.col("severity") == "refuse")
+        .select("run_id", "rule", pl.col("voids").alias("scope"))
+        .explode("scope")
+    )
+    named = [
+        {"rule": view.check.id, "view": view.number, "fact": list(view.rule.takes)} for view in views if view.rule.takes
+    ]
+    takes = pl.LazyFrame(named, schema={"rule": pl.String, "view": pl.Int32, "fact": pl.List(pl.String)}).explode(
+        "fact"
+    )
     return pl.concat([
         refused.join(scopes, on="scope").select("run_id", "fact", "rule"),
         failed.join(takes, on=["rule", "view"]).select("run_id", "fact", "rule"),
@@ -312,7 +384,13 @@ def _taken_by(name: str) -> list[str]:
 def _claimed(evidence: Evidence) -> pl.DataFrame:
     """What the tools print, and where: only evidence may show it."""
     names = [name for name, metric in METRICS.items() if metric.kind == "result"]
-    return best_claims(evidence).filter(pl.col("fact").is_in(names)).select("run_id", "fact", "value", "source_file", "source_line").sort("run_id", "fact").collect()
+    return (
+        best_claims(evidence)
+        .filter(pl.col("fact").is_in(names))
+        .select("run_id", "fact", "value", "source_file", "source_line")
+        .sort("run_id", "fact")
+        .collect()
+    )
 
 
 # --- sentences and lines --------------------------------------------------------------------------------------------
@@ -331,7 +409,11 @@ class Sentence(string.Formatter):
         """As str.format, but for what is not there."""
         if value is None:
             return "unknown"
-        return show(float(value)) if value in (float("inf"), float("-inf")) else str(super().format_field(value, format_spec))
+        return (
+            show(float(value))
+            if value in (float("inf"), float("-inf"))
+            else str(super().format_field(value, format_spec))
+        )
 
     def names(self, says: str) -> set[str]:
         """The facts that it names."""
@@ -347,24 +429,35 @@ def _told(evidence: Evidence, wide: pl.DataFrame, views: list[View], failed: pl.
         for row, seen in zip(failed.iter_rows(named=True), rows.iter_rows(named=True), strict=True)
     ]
     told = failed.with_columns(pl.Series("sentence", sentences, pl.String))
-    return told.join(_lines(evidence, wide, by_view, failed), on=["run_id", "rule"], how="left", maintain_order="left").with_columns(
-        pl.col("lines").fill_null(pl.lit([], pl.List(pl.String)))
-    )
+    return told.join(
+        _lines(evidence, wide, by_view, failed), on=["run_id", "rule"], how="left", maintain_order="left"
+    ).with_columns(pl.col("lines").fill_null(pl.lit([], pl.List(pl.String))))
 
 
-def _lines(evidence: Evidence, wide: pl.DataFrame, by_view: dict[tuple[str, int], View], failed: pl.DataFrame) -> pl.DataFrame:
-    """`lines` a run and rule: first the offending requests, then where the facts that its expressions name were stated."""
+def _lines(
+    evidence: Evidence, wide: pl.DataFrame, by_view: dict[tuple[str, int], View], failed: pl.DataFrame
+) -> pl.DataFrame:
+    """`lines` a run and rule: first the offending requests, then where the facts behind its expressions were stated."""
     keys = failed.select("rule", "view").iter_rows()
     named = [_named(by_view[rule, view].rule) for rule, view in keys]
-    asked = failed.select("run_id", "rule", "first").with_columns(pl.Series("named", named, pl.List(pl.List(pl.String))))
-    facts_asked = asked.explode("named").with_columns(pl.col("named").list.get(0).alias("fact"), pl.col("named").list.get(1).cast(pl.Int32).alias("rank"))
-    stated = _whose(facts_asked, wide).join(places(evidence, wide), left_on=["whose", "fact"], right_on=["run_id", "fact"])
+    asked = failed.select("run_id", "rule", "first").with_columns(
+        pl.Series("named", named, pl.List(pl.List(pl.String)))
+    )
+    facts_asked = asked.explode("named").with_columns(
+        pl.col("named").list.get(0).alias("fact"), pl.col("named").list.get(1).cast(pl.Int32).alias("rank")
+    )
+    stated = _whose(facts_asked, wide).join(
+        places(evidence, wide), left_on=["whose", "fact"], right_on=["run_id", "fact"]
+    )
     requests = evidence.requests.with_row_index("first").select("first", "source_file", "source_line", "source_item")
     offenders = asked.explode("first").drop_nulls("first").join(requests, on="first")
     item = pl.when(pl.col("source_item").is_null()).then(pl.lit("")).otherwise(pl.format("[{}]", "source_item"))
     place = pl.format("{}:{}{}", "source_file", "source_line", item).alias("lines")
     both = pl.concat([
-        offenders.select("run_id", "rule", pl.lit(0, pl.Int32).alias("rank"), pl.col("first").cast(pl.Int64), pl.lit("").alias("fact"), place),
+        offenders.select(
+            "run_id", "rule", pl.lit(0, pl.Int32).alias("rank"), pl.col("first").cast(pl.Int64),
+            pl.lit("").alias("fact"), place,
+        ),
         stated.select("run_id", "rule", "rank", pl.lit(0, pl.Int64).alias("first"), "fact", place),
     ])  # fmt: skip
     # a join may reorder rows, so the order is said
@@ -385,6 +478,10 @@ def _named(rule: Rule) -> list[list[str]]:
 def _whose(asked: pl.DataFrame, wide: pl.DataFrame) -> pl.DataFrame:
     """`lower__ttft_ms_mean` of a run is `ttft_ms_mean` of the run one level down."""
     ids = wide.select("run_id", *(f"{prefix}__run_id" for prefix in NEIGHBOURS))
-    neighbour = pl.coalesce(pl.when(pl.col("fact").str.starts_with(f"{prefix}__")).then(f"{prefix}__run_id") for prefix in NEIGHBOURS)
+    neighbour = pl.coalesce(
+        pl.when(pl.col("fact").str.starts_with(f"{prefix}__")).then(f"{prefix}__run_id") for prefix in NEIGHBOURS
+    )
     strip = rf"^(?:{'|'.join(NEIGHBOURS)})__"
-    return asked.join(ids, on="run_id").with_columns(pl.coalesce(neighbour, "run_id").alias("whose"), pl.col("fact").str.replace(strip, ""))
+    return asked.join(ids, on="run_id").with_columns(
+        pl.coalesce(neighbour, "run_id").alias("whose"), pl.col("fact").str.replace(strip, "")
+    )

@@ -48,7 +48,8 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
     parts = [(file, *_read(file.source)) for file in files]
     homes = _experiments([(file, evidence.runs.height > 0) for file, _, evidence, _ in parts])
     evidence = Evidence.joined(
-        _settled(evidence, file.source, reader=name, reason=reason, experiment=homes[file.source.name]) for file, name, evidence, reason in parts
+        _settled(evidence, file.source, reader=name, reason=reason, experiment=homes[file.source.name])
+        for file, name, evidence, reason in parts
     )
     return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(_with_end_markers(evidence, files), files))))
 
@@ -83,7 +84,7 @@ def _walked(folder: Path) -> Iterator[Path]:
 def _read(source: Source) -> tuple[str | None, Evidence, str | None]:
     """Who read it, what it says, and why it was not read (or what was wrong with it)."""
     nothing = Evidence.of()
-    if source.bytes == 0:
+    if source.size == 0:
         return None, nothing, EMPTY
     if source.is_binary:
         return None, nothing, "not text"
@@ -118,11 +119,15 @@ def _experiments(files: list[tuple[_File, bool]]) -> dict[str, str]:
     homes = {file.source.name: (_home(file, manifests, clients), file.root) for file, _ in files}
     names = {folder: _short(folder, root) for folder, root in homes.values()}
     doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {name: folder.as_posix() if names[folder] in doubled else names[folder] for name, (folder, _) in homes.items()}
+    return {
+        name: folder.as_posix() if names[folder] in doubled else names[folder] for name, (folder, _) in homes.items()
+    }
 
 
 def _home(file: _File, manifests: set[Path], clients: set[Path]) -> Path:
-    above = [folder for folder in file.source.path.parents if folder == file.root or file.root in folder.parents] or [file.source.path.parent]
+    above = [folder for folder in file.source.path.parents if folder == file.root or file.root in folder.parents] or [
+        file.source.path.parent
+    ]
     return next((folder for marked in (manifests, clients) for folder in above if folder in marked), above[0])
 
 
@@ -132,13 +137,15 @@ def _short(folder: Path, root: Path) -> str:
     return "/".join([root.resolve().name or "/", *below])
 
 
-def _settled(evidence: Evidence, source: Source, *, reader: str | None, reason: str | None, experiment: str) -> Evidence:
+def _settled(
+    evidence: Evidence, source: Source, *, reader: str | None, reason: str | None, experiment: str
+) -> Evidence:
     """The evidence of one file, told where it belongs."""
     home = pl.lit(experiment).alias("experiment")
     placed = {name: getattr(evidence, name).with_columns(home) for name in ("runs", "plan", "experiments", "files")}
     placed["runs"] = placed["runs"].with_columns(pl.lit(reader, pl.String).alias("reader"))
     row = {
-        "path": source.name, "experiment": experiment, "reader": reader, "reason": reason, "bytes": source.bytes,
+        "path": source.name, "experiment": experiment, "reader": reader, "reason": reason, "bytes": source.size,
         "sha256": source.sha256, "rows": evidence.rows(),
     }  # fmt: skip
     return replace(evidence, **placed, sources=table("sources", [row]))
@@ -151,7 +158,9 @@ def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
     """Which runs stand in a log that holds the line that their sweep script prints last."""
     by_name = {file.source.name: file.source for file in files}
     ends = []
-    for experiment, marker in evidence.experiments.filter(pl.col("end_marker").is_not_null()).select("experiment", "end_marker").iter_rows():
+    for experiment, marker in (
+        evidence.experiments.filter(pl.col("end_marker").is_not_null()).select("experiment", "end_marker").iter_rows()
+    ):
         logs = evidence.runs.filter(pl.col("experiment") == experiment)["source_file"].unique().to_list()
         if any(by_name[log].holds({"end": re.escape(marker)})["end"] for log in logs):
             ends.append({"experiment": experiment, "end_marker": marker})
@@ -161,13 +170,20 @@ def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
 
 
 def _with_empty_logs(evidence: Evidence, files: list[_File]) -> Evidence:
-    """An empty log is a run without a result only where somebody meant it to be one; elsewhere it is listed as empty."""
+    """An empty log is a run without a result where somebody meant it to be one; elsewhere it is listed as empty."""
     empty = evidence.sources.filter(pl.col("reason") == EMPTY)
     meant = {file.source.name for file in files if file.named} | set(evidence.files["path"])
     logs = evidence.sources.filter(~pl.col("path").str.contains(_NOT_LOGS))
     alone = set(logs.filter(pl.len().over("experiment") == 1)["path"])
     rows = [
-        {"seen_id": path, "experiment": experiment, "complete": False, "ending": EMPTY, "source_file": path, "source_line": 1}
+        {
+            "seen_id": path,
+            "experiment": experiment,
+            "complete": False,
+            "ending": EMPTY,
+            "source_file": path,
+            "source_line": 1,
+        }
         for path, experiment in empty.select("path", "experiment").iter_rows()
         if path in meant or path in alone
     ]
@@ -183,18 +199,27 @@ def same_runs(evidence: Evidence) -> Evidence:
     printed = evidence.claims.filter(pl.col("fact").is_in(_PRINTED), pl.col("value").is_not_null())
     # as the tool prints them; Python's own rounding, since a tie decides whether two sightings are one run
     texts = printed.with_columns(pl.Series("text", [f"{value:.2f}" for value in printed["value"]], dtype=pl.String))
-    columns = texts.unique(["seen_id", "fact"], keep="first", maintain_order=True).pivot("fact", on_columns=list(_PRINTED), index="seen_id", values="text")
+    columns = texts.unique(["seen_id", "fact"], keep="first", maintain_order=True).pivot(
+        "fact", on_columns=list(_PRINTED), index="seen_id", values="text"
+    )
     throughput = pl.coalesce("output_throughput_tok_per_s", "input_throughput_tok_per_s")
     keys = columns.select("seen_id", pl.concat_str("completed", "duration_s", throughput, separator="|").alias("key"))
     runs = evidence.runs.drop("run_id").join(keys, on="seen_id", how="left", maintain_order="left")
     own = pl.coalesce("key", pl.col("seen_id").str.split("/").list.last())
     ids = [_hashed(experiment, key) for experiment, key in runs.select("experiment", own.alias("key")).iter_rows()]
     named = runs.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
-    return replace(evidence, runs=table("runs", named), **{name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")})
+    return replace(
+        evidence,
+        runs=table("runs", named),
+        **{name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")},
+    )
 
 
 def _of_runs(rows: pl.DataFrame, runs: pl.DataFrame, name: str) -> pl.DataFrame:
-    return table(name, rows.drop("run_id").join(runs.select("seen_id", "run_id"), on="seen_id", how="left", maintain_order="left"))
+    return table(
+        name,
+        rows.drop("run_id").join(runs.select("seen_id", "run_id"), on="seen_id", how="left", maintain_order="left"),
+    )
 
 
 def _hashed(*parts: str | None) -> str:
@@ -203,7 +228,9 @@ def _hashed(*parts: str | None) -> str:
 
 def with_missing_levels(evidence: Evidence) -> Evidence:
     """A planned level that no file shows becomes a run of which only the plan speaks."""
-    asked = evidence.claims.filter(pl.col("fact").is_in(_LEVEL)).unique(["run_id", "fact"], keep="first", maintain_order=True)
+    asked = evidence.claims.filter(pl.col("fact").is_in(_LEVEL)).unique(
+        ["run_id", "fact"], keep="first", maintain_order=True
+    )
     stated = asked.pivot("fact", on_columns=list(_LEVEL), index="run_id", values="value")
     found = evidence.runs.select("run_id", "experiment").unique().join(stated, on="run_id", how="left")
     planned = evidence.plan.with_row_index("planned").unique(["experiment", *_LEVEL], keep="first", maintain_order=True)
@@ -216,23 +243,48 @@ def with_missing_levels(evidence: Evidence) -> Evidence:
     missing = planned.filter(~pl.col("planned").is_in(shown.implode()))
     place = ["source_file", "source_line"]
     runs = [
-        {"seen_id": (seen := f"{row['source_file']}#{row['source_line']}"), "run_id": _hashed(row["experiment"], seen), "experiment": row["experiment"],
-         "reader": PLANNED, "complete": False, "ending": "planned, but no file has this level"} | {key: row[key] for key in place}
+        {
+            "seen_id": (seen := f"{row['source_file']}#{row['source_line']}"),
+            "run_id": _hashed(row["experiment"], seen),
+            "experiment": row["experiment"],
+            "reader": PLANNED,
+            "complete": False,
+            "ending": "planned, but no file has this level",
+        }
+        | {key: row[key] for key in place}
         for row in missing.iter_rows(named=True)
     ]  # fmt: skip
     claims = [
-        {"seen_id": run["seen_id"], "run_id": run["run_id"], "fact": fact, "value": row[fact], "resolution": 0.0} | {key: row[key] for key in place}
+        {"seen_id": run["seen_id"], "run_id": run["run_id"], "fact": fact, "value": row[fact], "resolution": 0.0}
+        | {key: row[key] for key in place}
         for run, row in zip(runs, missing.iter_rows(named=True), strict=True)
         for fact in (*_LEVEL, "prompts_asked")
         if row[fact] is not None
     ]
-    return replace(evidence, runs=pl.concat([evidence.runs, table("runs", runs)]), claims=pl.concat([evidence.claims, table("claims", claims)]))
+    return replace(
+        evidence,
+        runs=pl.concat([evidence.runs, table("runs", runs)]),
+        claims=pl.concat([evidence.claims, table("claims", claims)]),
+    )
 
 
 def _with_gpus(evidence: Evidence) -> Evidence:
     """The number of GPUs is the same for every run of an experiment; the manifest's line is its source."""
-    said = evidence.experiments.filter(pl.col("gpu_count").is_not_null()).unique("experiment", keep="first", maintain_order=True)
+    said = evidence.experiments.filter(pl.col("gpu_count").is_not_null()).unique(
+        "experiment", keep="first", maintain_order=True
+    )
     place = ["source_file", "source_line", "source_item"]
-    rows = evidence.runs.unique(["run_id"], keep="first", maintain_order=True).drop(place).join(said.select("experiment", "gpu_count", *place), on="experiment")
-    claims = rows.select("run_id", "seen_id", pl.lit("gpu_count").alias("fact"), pl.col("gpu_count").alias("value"), pl.lit(0.0).alias("resolution"), *place)
+    rows = (
+        evidence.runs.unique(["run_id"], keep="first", maintain_order=True)
+        .drop(place)
+        .join(said.select("experiment", "gpu_count", *place), on="experiment")
+    )
+    claims = rows.select(
+        "run_id",
+        "seen_id",
+        pl.lit("gpu_count").alias("fact"),
+        pl.col("gpu_count").alias("value"),
+        pl.lit(0.0).alias("resolution"),
+        *place,
+    )
     return replace(evidence, claims=pl.concat([evidence.claims, table("claims", claims)]))

@@ -9,7 +9,9 @@ Scope = Literal["run", "throughput", "latency", "tail", "label"]
 Kind = Literal["result", "asked"]
 
 # What would let the number be read next time; one home for the advice that the report gives.
-CLIENT_LOG = "the client's whole log (unfiltered: it holds the Namespace line, `#Output tokens:` and the retokenized count)"
+CLIENT_LOG = (
+    "the client's whole log (unfiltered: it holds the Namespace line, `#Output tokens:` and the retokenized count)"
+)
 RECORD = "the record that `--output-file` writes"
 DETAILS = "the record with `--output-details`"
 MANIFEST = "a `sweep.toml` beside the logs"
@@ -92,6 +94,12 @@ def _latency(clock: str, statistic: str) -> Metric:
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
-    for metric in (*_COUNTS, *_THROUGHPUTS, *_LOADS, *_ASKED, *(_latency(clock, s) for clock in CLOCKS for s in STATISTICS))
+    for metric in (
+        *_COUNTS,
+        *_THROUGHPUTS,
+        *_LOADS,
+        *_ASKED,
+        *(_latency(clock, s) for clock in CLOCKS for s in STATISTICS),
+    )
 }
 RESULTS = tuple(name for name, metric in METRICS.items() if metric.kind == "result")

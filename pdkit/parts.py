@@ -35,7 +35,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Chart:
-    """One question, drawn. `evidence` charts may show claimed figures and label them so; the others cannot reach any."""
+    """One question, drawn. `evidence` charts may show claimed figures and label them so; the others can reach none."""
 
     name: str
     question: str

@@ -35,9 +35,14 @@ def _bounds(file: Path, rule: str, severities: Any) -> dict[Severity, Bound]:
     if rule not in CHECKS:
         raise one_of(f"{file}: rule", rule, list(CHECKS))
     if not isinstance(severities, dict):
-        raise PdkitError(f"{file}: {rule} is {severities!r}; it takes a table, `[{rule}]` with `refuse = {{ below = 0.9 }}`")
+        raise PdkitError(
+            f"{file}: {rule} is {severities!r}; it takes a table, `[{rule}]` with `refuse = {{ below = 0.9 }}`"
+        )
     known = _severities(CHECKS[rule])
-    return {known[name]: _bound(f"{file}: {rule}.{name}", bound) if name in known else _unknown(file, rule, name, known) for name, bound in severities.items()}
+    return {
+        known[name]: _bound(f"{file}: {rule}.{name}", bound) if name in known else _unknown(file, rule, name, known)
+        for name, bound in severities.items()
+    }
 
 
 def _severities(check: Check) -> dict[str, Severity]:

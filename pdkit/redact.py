@@ -8,17 +8,24 @@ import polars as pl
 
 from pdkit.evidence import Evidence
 
-_FREE_TEXT = {"runs": ("ending", "model"), "requests": ("error",), "unread": ("text",), "sources": ("reason",), "experiments": ("model",)}
+_FREE_TEXT = {
+    "runs": ("ending", "model"),
+    "requests": ("error",),
+    "unread": ("text",),
+    "sources": ("reason",),
+    "experiments": ("model",),
+}
 _PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
+_DOMAINS = "com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example"
 _HIDDEN = (
-    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.I), "‹address›"),
-    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "‹address›"),
-    (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b", re.I), "‹address›"),
-    (re.compile(r"(?<![\w./])/(?:[\w.+@-]+/)+[\w.+@-]*"), "‹path›"),
-    (re.compile(r"\b[A-Za-z]:\\[^\s'\"]+"), "‹path›"),
-    (re.compile(r"\b[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example)\b(?::\d+)?", re.I), "‹host›"),
-    (re.compile(r"\b(?=[\w.-]*[A-Za-z])[\w-]+(?:\.[\w-]+)*:\d{4,5}\b"), "‹host›"),
-    (re.compile(r"(?<=\bhost[ =:'])[\w.-]+|(?<=@)[\w-]+(?=[:~ ])", re.I), "‹host›"),
+    (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "[address]"),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "[address]"),
+    (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b", re.IGNORECASE), "[address]"),
+    (re.compile(r"(?<![\w./])/(?:[\w.+@-]+/)+[\w.+@-]*"), "[path]"),
+    (re.compile(r"\b[A-Za-z]:\\[^\s'\"]+"), "[path]"),
+    (re.compile(rf"\b[\w-]+(?:\.[\w-]+)*\.(?:{_DOMAINS})\b(?::\d+)?", re.IGNORECASE), "[host]"),
+    (re.compile(r"\b(?=[\w.-]*[A-Za-z])[\w-]+(?:\.[\w-]+)*:\d{4,5}\b"), "[host]"),
+    (re.compile(r"(?<=\bhost[ =:'])[\w.-]+|(?<=@)[\w-]+(?=[:~ ])", re.IGNORECASE), "[host]"),
 )  # fmt: skip
 
 
@@ -50,7 +57,7 @@ def masked(text: str | None) -> str | None:
     if text is None:
         return None
     if re.fullmatch(r"/\S+", text):
-        return PurePosixPath(text).name or "‹path›"
+        return PurePosixPath(text).name or "[path]"
     for pattern, shown in _HIDDEN:
         text = pattern.sub(shown, text)
     return text
@@ -58,5 +65,8 @@ def masked(text: str | None) -> str | None:
 
 def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Series:
     """`seen_id` begins with the file's name."""
-    renamed = [f"{names.get(path, path)}#{rest}" if mark else names.get(path, path) for path, mark, rest in (str(seen).rpartition("#") for seen in frame[column])]
+    renamed = [
+        f"{names.get(path, path)}#{rest}" if mark else names.get(path, path)
+        for path, mark, rest in (str(seen).rpartition("#") for seen in frame[column])
+    ]
     return pl.Series(column, renamed, dtype=pl.String)

@@ -47,7 +47,9 @@ class Published:
     def wide(self, *facts: str) -> pl.DataFrame:
         """One row a run, with the given facts as columns; null where taken or never stated."""
         chosen = self.numbers.filter(pl.col("fact").is_in(facts))
-        values = chosen.pivot("fact", on_columns=list(facts), index="run_id", values="value", aggregate_function="first")
+        values = chosen.pivot(
+            "fact", on_columns=list(facts), index="run_id", values="value", aggregate_function="first"
+        )
         return self.runs.join(values, on="run_id", how="left", maintain_order="left")
 
 

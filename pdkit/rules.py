@@ -63,6 +63,7 @@ def outside(low: float, high: float) -> Bound:
     return Bound(low, high)
 
 
+ALWAYS = pl.lit(True)
 ANY = Bound(high=0)  # the share of bad ones, or a count, is not nothing
 FALSE = Bound(low=1)  # a yes-or-no claim does not hold
 
@@ -78,7 +79,7 @@ class Rule:
     """
 
     observed: pl.Expr
-    applies: pl.Expr = pl.lit(True)  # noqa: RUF009 - an expression is immutable
+    applies: pl.Expr = ALWAYS
     refuse: Bound | None = None
     suspect: Bound | None = None
     note: Bound | None = None
@@ -104,7 +105,7 @@ class Rule:
         return replace(self, refuse=kept.get("refuse"), suspect=kept.get("suspect"), note=kept.get("note"))
 
 
-def request_rule(  # noqa: PLR0913 - a view is declared by name, a line each
+def request_rule(
     *,
     bad: pl.Expr,
     applies: pl.Expr,
@@ -138,7 +139,7 @@ class Check:
 
     def section(self, heading: str) -> str:
         """One part of the docstring: `Why`, `Next`, `Source` or `Exceptions`; "" where it has none."""
-        found = re.search(rf"^{heading}: (.*?)(?=^[A-Z][a-z]+: |\Z)", self.doc, re.M | re.S)
+        found = re.search(rf"^{heading}: (.*?)(?=^[A-Z][a-z]+: |\Z)", self.doc, re.MULTILINE | re.DOTALL)
         return " ".join(found[1].split()) if found else ""
 
     def tightened(self, bounds: dict[Severity, Bound]) -> "Check":
@@ -151,7 +152,12 @@ Claim = Callable[[], "Rule | tuple[Rule, ...]"]
 
 
 def check(
-    rule_id: str, *, voids: Voids | tuple[Voids, ...], says: str, shows_output: bool = False, shows_completeness: bool = False
+    rule_id: str,
+    *,
+    voids: Voids | tuple[Voids, ...],
+    says: str,
+    shows_output: bool = False,
+    shows_completeness: bool = False,
 ) -> Callable[[Claim], Check]:
     """Register the claim that a function states; its views are built once, at import.
 

@@ -73,7 +73,7 @@ class Source:
         self._damage: str | None = None
 
     @cached_property
-    def bytes(self) -> int:
+    def size(self) -> int:
         """Its size on disk."""
         return self.path.stat().st_size
 
@@ -111,9 +111,11 @@ class Source:
         A plain file is mapped, not read: a record of 130 MB then costs 130 MB, and its copy nothing. Changes stay in
         memory.
         """
-        if self._is_packed or not self.bytes:
+        if self._is_packed or not self.size:
             with self.open() as file:
-                yield from ((number, memoryview(bytearray(line))) for number, line in enumerate(file, 1) if line.strip())
+                yield from (
+                    (number, memoryview(bytearray(line))) for number, line in enumerate(file, 1) if line.strip()
+                )
             return
         with self.path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -155,7 +157,10 @@ class Source:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
         signs = {name: rf"(?:^|\r){PREFIX}(?:{pattern})" for name, pattern in patterns.items()}
         counts = [pl.col("text").str.contains(sign).sum().alias(name) for name, sign in signs.items()]
-        return {name: int(count or 0) for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()}
+        return {
+            name: int(count or 0)
+            for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()
+        }
 
     def shared(self, pairs: dict[str, tuple[str, str]]) -> str | None:
         """The name of a pair of patterns that one line holds both of, if there is such a line."""
@@ -163,7 +168,9 @@ class Source:
             return None
         text = pl.col("text")
         both = [
-            pl.all_horizontal(text.str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})") for pattern in pair).any().alias(name)
+            pl.all_horizontal(text.str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})") for pattern in pair)
+            .any()
+            .alias(name)
             for name, pair in pairs.items()
         ]
         row = self._scanned(lambda lines: lines.select(both)).row(0, named=True)
@@ -211,7 +218,11 @@ class Source:
         """Chunks up to the end of the file, or to where it is damaged."""
         try:
             with self.path.open("rb") as raw:
-                packed = gzip.GzipFile(fileobj=raw) if self._magic.startswith(_GZIP) else zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+                packed = (
+                    gzip.GzipFile(fileobj=raw)
+                    if self._magic.startswith(_GZIP)
+                    else zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+                )
                 while chunk := packed.read(_CHUNK_BYTES):
                     yield chunk
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as problem:

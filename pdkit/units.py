@@ -1,5 +1,6 @@
 """Units: converted once, where a log is read, and shown in one way everywhere."""
 
+import math
 from typing import Literal
 
 Unit = Literal["ms", "s", "tok", "tok/s", "req/s", "requests", "users", "ratio", "tok/request", "GPUs", ""]
@@ -13,9 +14,9 @@ _LARGE = 1000.0  # from here on two decimals tell a reader nothing
 
 def show(value: float | None, unit: Unit = "") -> str:
     """A number as a person reads it, with its unit; "unknown" where there is none."""
-    if value is None or value != value:  # NaN is the one number that differs from itself
+    if value is None or math.isnan(value):
         return "unknown"
-    if value in (float("inf"), float("-inf")):
+    if math.isinf(value):
         return "no limit" if value > 0 else "-inf"
     if unit == "ratio":
         return f"{value:.1%}"

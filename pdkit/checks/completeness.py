@@ -31,7 +31,9 @@ def the_client_did_not_crash() -> tuple[Rule, ...]:
     nothing.
     """
     return (
-        Rule(applies=c.completed.is_not_null() & c.crashed_after.is_not_null(), observed=~c.crashed_after, suspect=FALSE),
+        Rule(
+            applies=c.completed.is_not_null() & c.crashed_after.is_not_null(), observed=~c.crashed_after, suspect=FALSE
+        ),
         Rule(
             applies=c.end_marker_planned.is_not_null(),
             observed=(c.end_marker == c.end_marker_planned).fill_null(False),
@@ -85,11 +87,16 @@ def a_level_is_there_once() -> tuple[Rule, ...]:
     """
     undeclared = c.repeats.is_null() | (c.repeats < 2)
     shared = undeclared & (c.level_runs > 0)
-    many = "{level_runs:,.0f} runs at this level, and their throughputs differ by up to {level_spread:.0%}: neither is averaged"
+    many = "{level_runs:,.0f} runs at this level, up to {level_spread:.0%} apart in throughput: neither is averaged"
     return (
         Rule(applies=c.completed.is_not_null(), observed=c.copies, note=above(1)),
         Rule(applies=shared & (c.level_spread > 0), observed=c.level_spread, suspect=above(_REPEAT_SPREAD), says=many),
-        Rule(applies=shared, observed=c.level_runs, note=above(1), says="{level_runs:,.0f} runs at this level; neither is averaged"),
+        Rule(
+            applies=shared,
+            observed=c.level_runs,
+            note=above(1),
+            says="{level_runs:,.0f} runs at this level; neither is averaged",
+        ),
     )
 
 
@@ -102,7 +109,11 @@ def every_request_is_accounted_for() -> Rule:
     Source: definition.
     Exceptions: failures not listed (no details): not evaluated; PD403 compares what was sent with what completed.
     """
-    return Rule(applies=c.completed.is_not_null() & (c.failed >= 0), observed=(c.completed + c.failed - c.sent).abs(), refuse=ANY)
+    return Rule(
+        applies=c.completed.is_not_null() & (c.failed >= 0),
+        observed=(c.completed + c.failed - c.sent).abs(),
+        refuse=ANY,
+    )
 
 
 @check("PD407", voids="run", says="nothing completed ({completed:,.0f} requests in {duration_s:,.2f} s)")

@@ -12,7 +12,13 @@ REQUEST_CLOCKS = ("e2e_ms", "ttft_ms", "tpot_ms")
 
 def _floor(percentile: float, least: int, seen: pl.Expr, clocks: tuple[str, ...], of: str) -> Rule:
     says = f"{{observed:,.0f}} {of}: p{percentile:g} needs n ≥ {least}"
-    return Rule(applies=c.completed > 0, observed=seen, note=below(least), takes=percentile_facts(percentile, *clocks), says=says)
+    return Rule(
+        applies=c.completed > 0,
+        observed=seen,
+        note=below(least),
+        takes=percentile_facts(percentile, *clocks),
+        says=says,
+    )
 
 
 @check("PD901", voids="tail", says="")

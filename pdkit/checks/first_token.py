@@ -23,11 +23,19 @@ def first_token_takes_time() -> tuple[Rule, ...]:
     several = streamed & (c.completed > 0) & (c.output_tok_per_request > 1)
     one = streamed & (c.completed > 0) & (c.output_tok_per_request <= 1)
     unknown_length = streamed & (c.completed > 0) & c.output_tok_per_request.is_null()
-    whole = "mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms: at least half of the answers had no first token"
+    whole = "mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms: half of the answers or more had no text"
     lowest = pl.min_horizontal("ttft_ms_mean", "ttft_ms_median")
     return (
-        request_rule(applies=c.ok & (c.output_tok >= 2) & streamed, bad=c.ttft_ms == 0, refuse=above(0.01), suspect=ANY),
-        request_rule(applies=c.ok & (c.output_tok == 1) & streamed, bad=c.ttft_ms == 0, refuse=above(0.01), suspect=ANY, voids=("latency",)),
+        request_rule(
+            applies=c.ok & (c.output_tok >= 2) & streamed, bad=c.ttft_ms == 0, refuse=above(0.01), suspect=ANY
+        ),
+        request_rule(
+            applies=c.ok & (c.output_tok == 1) & streamed,
+            bad=c.ttft_ms == 0,
+            refuse=above(0.01),
+            suspect=ANY,
+            voids=("latency",),
+        ),
         Rule(applies=several | unknown_length, observed=lowest, refuse=below(NO_TIME_MS), says=whole),
         Rule(applies=one, observed=lowest, refuse=below(NO_TIME_MS), voids=("latency",), says=whole),
     )
@@ -46,11 +54,20 @@ def first_token_is_not_instant() -> tuple[Rule, ...]:
     summary = pl.min_horizontal("ttft_ms_mean", "ttft_ms_median")
     return (
         request_rule(applies=c.ok & (c.ttft_ms > 0) & streamed, bad=c.ttft_ms < EARLY_MS, suspect=above(0.01)),
-        Rule(applies=streamed & (summary >= NO_TIME_MS), observed=summary, suspect=below(EARLY_MS), says="mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms"),
+        Rule(
+            applies=streamed & (summary >= NO_TIME_MS),
+            observed=summary,
+            suspect=below(EARLY_MS),
+            says="mean TTFT {ttft_ms_mean:.2f} ms, median {ttft_ms_median:.2f} ms",
+        ),
     )
 
 
-@check("PD203", voids="latency", says="mean gap between tokens {itl_ms_mean:.2f} ms at {output_tok_per_request:,.0f} tokens a request")
+@check(
+    "PD203",
+    voids="latency",
+    says="mean gap between tokens {itl_ms_mean:.2f} ms at {output_tok_per_request:,.0f} tokens a request",
+)
 def tokens_have_gaps() -> Rule:
     """Several tokens have gaps between them.
 
@@ -59,10 +76,16 @@ def tokens_have_gaps() -> Rule:
     Source: 1 of 829 public results, a true fake.
     Exceptions: answers not streamed, or of one token: not applicable.
     """
-    return Rule(applies=(c.output_tok_per_request > 1) & ~c.answered_whole, observed=c.itl_ms_mean, refuse=below(NO_TIME_MS))
+    return Rule(
+        applies=(c.output_tok_per_request > 1) & ~c.answered_whole, observed=c.itl_ms_mean, refuse=below(NO_TIME_MS)
+    )
 
 
-@check("PD205", voids="latency", says="mean TPOT {tpot_ms_mean:,.2f} ms, mean ITL {itl_ms_mean:,.2f} ms (ratio {observed:.2f})")
+@check(
+    "PD205",
+    voids="latency",
+    says="mean TPOT {tpot_ms_mean:,.2f} ms, mean ITL {itl_ms_mean:,.2f} ms (ratio {observed:.2f})",
+)
 def time_per_token_and_gaps_agree() -> Rule:
     """Time per output token and the gaps between tokens tell the same speed.
 
@@ -87,7 +110,12 @@ def several_tokens_take_time() -> tuple[Rule, ...]:
     Exceptions: one token has no time per token: 0 is legitimate there, as where answers are not streamed.
     """
     return (
-        request_rule(applies=c.ok & (c.output_tok >= 2) & c.tpot_ms.is_not_null() & ~c.answered_whole, bad=c.tpot_ms == 0, refuse=above(0.999), suspect=ANY),
+        request_rule(
+            applies=c.ok & (c.output_tok >= 2) & c.tpot_ms.is_not_null() & ~c.answered_whole,
+            bad=c.tpot_ms == 0,
+            refuse=above(0.999),
+            suspect=ANY,
+        ),
         Rule(
             applies=(c.output_tok_per_request >= 2) & ~c.answered_whole,
             observed=c.tpot_ms_mean,
@@ -110,8 +138,20 @@ def numbers_are_possible() -> tuple[Rule, ...]:
     stated = c.completed.is_not_null()
     return (
         Rule(applies=stated, observed=c.impossible_run, refuse=ANY, says=said % "count"),
-        Rule(applies=stated, observed=c.impossible_throughput, refuse=ANY, voids=("throughput",), says=said % "throughput"),
+        Rule(
+            applies=stated,
+            observed=c.impossible_throughput,
+            refuse=ANY,
+            voids=("throughput",),
+            says=said % "throughput",
+        ),
         Rule(applies=stated, observed=c.impossible_latency, refuse=ANY, voids=("latency",), says=said % "latency"),
         Rule(applies=stated, observed=c.impossible_label, refuse=ANY, voids=("label",), says=said % "load"),
-        Rule(applies=c.requests_seen > 0, observed=c.requests_nonfinite, refuse=ANY, voids=("latency",), says="{observed:,.0f} times in the per-request arrays that can't be: NaN, infinite or below zero"),
+        Rule(
+            applies=c.requests_seen > 0,
+            observed=c.requests_nonfinite,
+            refuse=ANY,
+            voids=("latency",),
+            says="{observed:,.0f} times in the per-request arrays that can't be: NaN, infinite or below zero",
+        ),
     )

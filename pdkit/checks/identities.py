@@ -11,7 +11,12 @@ CLOCK_READS_MS = 0.1  # two reads of one clock: 0.03 ms apart in a healthy run t
 _LONG_ENOUGH_S = 2.0  # peaks are counted in whole seconds: a shorter run has no second to itself
 
 
-@check("PD301", voids="throughput", says="{output_throughput_tok_per_s:,.2f} tok/s x {duration_s:,.2f} s is not {output_tok_sum:,.0f} tokens ({observed:.2%} off)")
+@check(
+    "PD301",
+    voids="throughput",
+    says="{output_throughput_tok_per_s:,.2f} tok/s x {duration_s:,.2f} s is not {output_tok_sum:,.0f} tokens "
+    "({observed:.2%} off)",
+)
 def tokens_are_rate_times_duration() -> Rule:
     """Token rate times duration is the token count.
 
@@ -20,10 +25,19 @@ def tokens_are_rate_times_duration() -> Rule:
     Source: worst of 850 public results 0.05 %.
     Exceptions: none; what printing rounds away is allowed for.
     """
-    return Rule(applies=c.output_tok_sum > 0, observed=(c.output_throughput_tok_per_s * c.duration_s / c.output_tok_sum - 1).abs(), refuse=above(0.01))
+    return Rule(
+        applies=c.output_tok_sum > 0,
+        observed=(c.output_throughput_tok_per_s * c.duration_s / c.output_tok_sum - 1).abs(),
+        refuse=above(0.01),
+    )
 
 
-@check("PD302", voids="throughput", says="{request_throughput_per_s:,.2f} requests/s x {duration_s:,.2f} s is not {completed:,.0f} requests ({observed:.2%} off)")
+@check(
+    "PD302",
+    voids="throughput",
+    says="{request_throughput_per_s:,.2f} requests/s x {duration_s:,.2f} s is not {completed:,.0f} requests "
+    "({observed:.2%} off)",
+)
 def requests_are_rate_times_duration() -> Rule:
     """Request rate times duration is the number of completed requests.
 
@@ -32,10 +46,19 @@ def requests_are_rate_times_duration() -> Rule:
     Source: 0 of 829 public results once rounding is allowed for; without it 86 are false alarms.
     Exceptions: low rates are printed with two digits: the rounding is allowed for, up and down.
     """
-    return Rule(applies=c.completed > 0, observed=(c.request_throughput_per_s * c.duration_s / c.completed - 1).abs(), refuse=above(0.01))
+    return Rule(
+        applies=c.completed > 0,
+        observed=(c.request_throughput_per_s * c.duration_s / c.completed - 1).abs(),
+        refuse=above(0.01),
+    )
 
 
-@check("PD303", voids="throughput", says="total {total_throughput_tok_per_s:,.2f} tok/s is not input {input_throughput_tok_per_s:,.2f} plus output {output_throughput_tok_per_s:,.2f} ({observed:.2%} off)")
+@check(
+    "PD303",
+    voids="throughput",
+    says="total {total_throughput_tok_per_s:,.2f} tok/s is not input {input_throughput_tok_per_s:,.2f} plus output "
+    "{output_throughput_tok_per_s:,.2f} ({observed:.2%} off)",
+)
 def total_is_input_plus_output() -> Rule:
     """Total throughput is input plus output throughput.
 
@@ -45,10 +68,18 @@ def total_is_input_plus_output() -> Rule:
     Exceptions: none; image tokens are part of the input.
     """
     parts = c.input_throughput_tok_per_s + c.output_throughput_tok_per_s
-    return Rule(applies=c.total_throughput_tok_per_s > 0, observed=(parts / c.total_throughput_tok_per_s - 1).abs(), refuse=above(0.001))
+    return Rule(
+        applies=c.total_throughput_tok_per_s > 0,
+        observed=(parts / c.total_throughput_tok_per_s - 1).abs(),
+        refuse=above(0.001),
+    )
 
 
-@check("PD304", voids=("latency", "label"), says="mean concurrency {concurrency_mean:,.2f}, but completed x mean E2E / duration differs by {observed:.1%}")
+@check(
+    "PD304",
+    voids=("latency", "label"),
+    says="mean concurrency {concurrency_mean:,.2f}, but completed x mean E2E / duration differs by {observed:.1%}",
+)
 def littles_law_holds() -> Rule:
     """Mean concurrency is completed requests times mean E2E over the duration.
 
@@ -62,7 +93,11 @@ def littles_law_holds() -> Rule:
     return Rule(applies=c.completed > 0, observed=(c.concurrency_mean / expected - 1).abs(), refuse=above(0.02))
 
 
-@check("PD305", voids="label", says="{concurrency_mean:,.2f} requests in flight on average, above the cap of {concurrency:g}")
+@check(
+    "PD305",
+    voids="label",
+    says="{concurrency_mean:,.2f} requests in flight on average, above the cap of {concurrency:g}",
+)
 def concurrency_stays_under_its_cap() -> Rule:
     """Mean concurrency is at most its cap.
 
@@ -71,7 +106,11 @@ def concurrency_stays_under_its_cap() -> Rule:
     Source: 0 of 829 public results.
     Exceptions: the *peak* may pass the cap, since one-second buckets overlap (405 of 693 public results): not judged.
     """
-    return Rule(applies=c.concurrency.is_finite() & (c.completed > 0), observed=c.concurrency_mean / c.concurrency, refuse=above(1.01))
+    return Rule(
+        applies=c.concurrency.is_finite() & (c.completed > 0),
+        observed=c.concurrency_mean / c.concurrency,
+        refuse=above(1.01),
+    )
 
 
 @check("PD306", voids="latency", says="a higher percentile is smaller than a lower one by {observed:,.2f} ms")
@@ -101,7 +140,9 @@ def means_lie_within_their_data() -> tuple[Rule, ...]:
     """
     above_max = [pl.col(f"{clock}_mean") - pl.col(f"{clock}_max") for clock in CLOCKS]
     above_p99 = [pl.col(f"{clock}_mean") - pl.col(f"{clock}_p99") for clock in CLOCKS]
-    least_spread = [pl.when(pl.col(f"{clock}_mean") > 0).then(pl.col(f"{clock}_std")) for clock in ("e2e_ms", "ttft_ms")]
+    least_spread = [
+        pl.when(pl.col(f"{clock}_mean") > 0).then(pl.col(f"{clock}_std")) for clock in ("e2e_ms", "ttft_ms")
+    ]
     return (
         Rule(applies=c.completed > 0, observed=pl.max_horizontal(above_max), refuse=above(0)),
         Rule(
@@ -110,7 +151,12 @@ def means_lie_within_their_data() -> tuple[Rule, ...]:
             suspect=below(1e-6),
             says="{completed:,.0f} requests, and a latency without any spread (standard deviation {observed:g} ms)",
         ),
-        Rule(applies=c.completed > 0, observed=pl.max_horizontal(above_p99), note=above(0), says="the mean of a latency lies above its p99, by {observed:,.2f} ms"),
+        Rule(
+            applies=c.completed > 0,
+            observed=pl.max_horizontal(above_p99),
+            note=above(0),
+            says="the mean of a latency lies above its p99, by {observed:,.2f} ms",
+        ),
     )
 
 
@@ -135,7 +181,11 @@ def the_end_follows_the_first_token() -> tuple[Rule, ...]:
     )
 
 
-@check("PD310", voids="run", says="the answers' lengths add up to {requests_output_tok:,.0f} tokens, the total says {output_tok_sum:,.0f}")
+@check(
+    "PD310",
+    voids="run",
+    says="the answers' lengths add up to {requests_output_tok:,.0f} tokens, the total says {output_tok_sum:,.0f}",
+)
 def arrays_add_up_to_totals() -> tuple[Rule, ...]:
     """Per-request arrays are of one length and add up to the totals.
 
@@ -146,7 +196,12 @@ def arrays_add_up_to_totals() -> tuple[Rule, ...]:
     """
     return (
         Rule(applies=c.requests_seen > 0, observed=(c.requests_output_tok - c.output_tok_sum).abs(), refuse=ANY),
-        Rule(applies=c.requests_seen > 0, observed=(c.requests_ok - c.completed).abs(), refuse=ANY, says="{requests_ok:,.0f} requests have no error, the total says {completed:,.0f} completed"),
+        Rule(
+            applies=c.requests_seen > 0,
+            observed=(c.requests_ok - c.completed).abs(),
+            refuse=ANY,
+            says="{requests_ok:,.0f} requests have no error, the total says {completed:,.0f} completed",
+        ),
         Rule(
             applies=c.detail_rows_max > 0,
             observed=c.detail_rows_max - c.detail_rows_min,
@@ -156,7 +211,12 @@ def arrays_add_up_to_totals() -> tuple[Rule, ...]:
     )
 
 
-@check("PD311", voids="throughput", says="peak {peak_output_throughput_tok_per_s:,.2f} tok/s, below the mean of {output_throughput_tok_per_s:,.2f} ({observed:.0%})")
+@check(
+    "PD311",
+    voids="throughput",
+    says="peak {peak_output_throughput_tok_per_s:,.2f} tok/s, below the mean of {output_throughput_tok_per_s:,.2f} "
+    "({observed:.0%})",
+)
 def the_peak_is_above_the_mean() -> Rule:
     """The best second is no worse than the average one.
 
@@ -167,8 +227,16 @@ def the_peak_is_above_the_mean() -> Rule:
     Exceptions: chunk-counting backends (`sglang-oai*`, `vllm*`), speculative decoding, answers not streamed, runs under
     two seconds: not applicable.
     """
-    applies = ~c.gaps_per_chunk & c.accept_length.is_null() & ~c.answered_whole & (c.duration_s >= _LONG_ENOUGH_S) & (c.output_throughput_tok_per_s > 0)
-    return Rule(applies=applies, observed=c.peak_output_throughput_tok_per_s / c.output_throughput_tok_per_s, suspect=below(0.9))
+    applies = (
+        ~c.gaps_per_chunk
+        & c.accept_length.is_null()
+        & ~c.answered_whole
+        & (c.duration_s >= _LONG_ENOUGH_S)
+        & (c.output_throughput_tok_per_s > 0)
+    )
+    return Rule(
+        applies=applies, observed=c.peak_output_throughput_tok_per_s / c.output_throughput_tok_per_s, suspect=below(0.9)
+    )
 
 
 @check("PD312", voids="latency", says="a latency of {observed:,.2f} s in a run of {duration_s:,.2f} s")
@@ -189,7 +257,9 @@ def latency_fits_into_the_run() -> Rule:
     )
 
 
-@check("PD315", voids="run", says="the files of this run disagree on {disagreements:,.0f} numbers, first {disagreement}")
+@check(
+    "PD315", voids="run", says="the files of this run disagree on {disagreements:,.0f} numbers, first {disagreement}"
+)
 def sources_of_a_run_agree() -> tuple[Rule, ...]:
     """What two files say of one run is the same.
 
@@ -202,5 +272,11 @@ def sources_of_a_run_agree() -> tuple[Rule, ...]:
     several = (c.sources > 1) | (c.disagreements > 0) | (c.label_disagreements > 0)
     return (
         Rule(applies=several, observed=c.disagreements, refuse=ANY),
-        Rule(applies=several, observed=c.label_disagreements, suspect=ANY, voids=("label",), says="the run's load is stated in two ways: {disagreement}"),
+        Rule(
+            applies=several,
+            observed=c.label_disagreements,
+            suspect=ANY,
+            voids=("label",),
+            says="the run's load is stated in two ways: {disagreement}",
+        ),
     )

@@ -7,7 +7,11 @@ _LEAST_S, _SMOKE_S = 60.0, 10.0
 _LATENCIES_IN_A_RUN = 5.0
 
 
-@check("PD501", voids="label", says="{concurrency_mean:,.2f} of {concurrency:g} users were in flight on average ({observed:.0%})")
+@check(
+    "PD501",
+    voids="label",
+    says="{concurrency_mean:,.2f} of {concurrency:g} users were in flight on average ({observed:.0%})",
+)
 def the_concurrency_was_reached() -> Rule:
     """Mean concurrency is near its cap.
 
@@ -16,10 +20,17 @@ def the_concurrency_was_reached() -> Rule:
     Source: of 850 public results 38 % are below 0.8 and 9 % below one half, most with too few requests a slot.
     Exceptions: at a finite request rate the cap is only a guard: not applicable.
     """
-    return Rule(applies=c.concurrency.is_finite() & c.burst & (c.completed > 0), observed=c.concurrency_mean / c.concurrency, refuse=below(0.5), suspect=below(0.8))
+    return Rule(
+        applies=c.concurrency.is_finite() & c.burst & (c.completed > 0),
+        observed=c.concurrency_mean / c.concurrency,
+        refuse=below(0.5),
+        suspect=below(0.8),
+    )
 
 
-@check("PD502", voids=("label", "throughput"), says="{sent:,.0f} requests for {concurrency:g} slots ({observed:.1f} each)")
+@check(
+    "PD502", voids=("label", "throughput"), says="{sent:,.0f} requests for {concurrency:g} slots ({observed:.1f} each)"
+)
 def every_slot_serves_several_requests() -> Rule:
     """Each slot serves several requests.
 
@@ -50,7 +61,12 @@ def the_run_is_long_enough() -> tuple[Rule, ...]:
             suspect=below(_LATENCIES_IN_A_RUN),
             says="the run lasted {duration_s:,.2f} s, {observed:.1f} times its mean latency",
         ),
-        Rule(applies=c.duration_s > 0, observed=c.duration_s, note=below(_SMOKE_S), says="a smoke test: the run lasted {duration_s:,.2f} s"),
+        Rule(
+            applies=c.duration_s > 0,
+            observed=c.duration_s,
+            note=below(_SMOKE_S),
+            says="a smoke test: the run lasted {duration_s:,.2f} s",
+        ),
     )
 
 

@@ -8,7 +8,12 @@ _ENOUGH_REQUESTS = 20  # below it, equal lengths are no surprise
 _SAME_LENGTH_TOK = 1.0  # mean lengths closer than this are the same work
 
 
-@check("PD101", voids="run", shows_output=True, says="{received_tok:,.0f} of {output_tok_sum:,.0f} claimed tokens came back as text ({observed:.1%})")
+@check(
+    "PD101",
+    voids="run",
+    shows_output=True,
+    says="{received_tok:,.0f} of {output_tok_sum:,.0f} claimed tokens came back as text ({observed:.1%})",
+)
 def claimed_tokens_came_back() -> Rule:
     """Claimed output tokens come back as text.
 
@@ -23,7 +28,11 @@ def claimed_tokens_came_back() -> Rule:
     return Rule(applies=c.output_tok_sum > 0, observed=c.received_ratio, refuse=below(0.50))
 
 
-@check("PD102", voids="throughput", says="{output_tok_sum:,.0f} tokens claimed, {received_tok:,.0f} counted in the text ({observed:.1%})")
+@check(
+    "PD102",
+    voids="throughput",
+    says="{output_tok_sum:,.0f} tokens claimed, {received_tok:,.0f} counted in the text ({observed:.1%})",
+)
 def claimed_and_counted_tokens_agree() -> Rule:
     """Claimed and retokenized output tokens agree.
 
@@ -35,7 +44,12 @@ def claimed_and_counted_tokens_agree() -> Rule:
     return Rule(applies=c.output_tok_sum > 0, observed=c.received_ratio, suspect=outside(0.90, 1.10))
 
 
-@check("PD103", voids="run", shows_output=True, says="{bad:,} of {total:,} successful requests of two tokens or more came back without any text")
+@check(
+    "PD103",
+    voids="run",
+    shows_output=True,
+    says="{bad:,} of {total:,} successful requests of two tokens or more came back without any text",
+)
 def successful_requests_have_text() -> Rule:
     """A request that succeeded with two tokens or more has text.
 
@@ -48,7 +62,11 @@ def successful_requests_have_text() -> Rule:
     return request_rule(applies=c.ok & (c.output_tok >= 2), bad=c.text_chars == 0, refuse=above(0.01), suspect=ANY)
 
 
-@check("PD104", voids="throughput", says="{bad_or_observed} made exactly as many tokens as were asked for, though the end token was not ignored")
+@check(
+    "PD104",
+    voids="throughput",
+    says="{bad_or_observed} made exactly as many tokens as were asked for, though the end token was not ignored",
+)
 def answers_end_where_they_end() -> tuple[Rule, ...]:
     """Where an answer may end early, not all answers are as long as was asked.
 
@@ -61,20 +79,29 @@ def answers_end_where_they_end() -> tuple[Rule, ...]:
     return (
         Rule(
             applies=may_stop & c.output_tok_asked_each.is_not_null(),
-            observed=pl.when(c.output_tok_per_request > c.output_tok_asked_each * 0.99).then(c.requests_same_length).otherwise(c.requests_same_length * 0),
+            observed=pl.when(c.output_tok_per_request > c.output_tok_asked_each * 0.99)
+            .then(c.requests_same_length)
+            .otherwise(c.requests_same_length * 0),
             suspect=above(0.99),
-            says="{observed:.0%} of {completed:,.0f} answers are {output_tok_asked_each:,.0f} tokens long, though the end token was not ignored",
+            says="{observed:.0%} of {completed:,.0f} answers are {output_tok_asked_each:,.0f} tokens long, "
+            "though the end token was not ignored",
         ),
         Rule(
             applies=may_stop & (c.completed == c.sent),
             observed=c.output_tok_sum / c.output_tok_asked,
             suspect=above(0.9999),
-            says="{output_tok_sum:,.0f} tokens claimed of {output_tok_asked:,.0f} asked, to the last one, though the end token was not ignored",
+            says="{output_tok_sum:,.0f} tokens claimed of {output_tok_asked:,.0f} asked, to the last one, "
+            "though the end token was not ignored",
         ),
     )
 
 
-@check("PD110", voids="run", shows_output=True, says="{received_tok:,.0f} tokens came back of {asked_tok:,.0f} asked ({observed:.1%})")
+@check(
+    "PD110",
+    voids="run",
+    shows_output=True,
+    says="{received_tok:,.0f} tokens came back of {asked_tok:,.0f} asked ({observed:.1%})",
+)
 def asked_tokens_came_back() -> tuple[Rule, ...]:
     """With the end token ignored, the tokens that were asked for come back.
 
@@ -82,16 +109,25 @@ def asked_tokens_came_back() -> tuple[Rule, ...]:
     Next: abort messages and the context length in the server's log; the decode pool's size against the lengths asked.
     Source: of real clients' outputs, caught 125 of 125 silent failures and 0 of 18 healthy runs; real text re-tokenizes
     a few percent off, hence 0.9.
-    Exceptions: answers may end early: not applicable. Not known whether they may (a record alone): doubted, not refused.
+    Exceptions: answers may end early: not applicable. Not known whether they may (a record alone): doubted, not
+    refused.
     """
     ratio = c.received_tok / c.asked_tok
     return (
         Rule(applies=c.ignore_eos & (c.asked_tok > 0), observed=ratio, refuse=below(0.50), suspect=below(0.90)),
-        Rule(applies=c.ignore_eos.is_null() & (c.asked_tok > 0) & (c.tool == "sglang"), observed=ratio, suspect=below(0.90)),
+        Rule(
+            applies=c.ignore_eos.is_null() & (c.asked_tok > 0) & (c.tool == "sglang"),
+            observed=ratio,
+            suspect=below(0.90),
+        ),
     )
 
 
-@check("PD111", voids="throughput", says="{bad:,} of {total:,} answers have less than half of the chunks that their token count needs")
+@check(
+    "PD111",
+    voids="throughput",
+    says="{bad:,} of {total:,} answers have less than half of the chunks that their token count needs",
+)
 def answers_are_as_long_as_counted() -> Rule:
     """An answer has about as many gaps as its token count says.
 
@@ -105,7 +141,12 @@ def answers_are_as_long_as_counted() -> Rule:
     return request_rule(applies=applies, bad=c.itl_count + 1 < 0.5 * c.output_tok, suspect=above(0.01))
 
 
-@check("PD112", voids="run", says="median E2E {e2e_ms_median:,.0f} ms, {observed:.0%} of the {lower__e2e_ms_median:,.0f} ms at {lower__concurrency:g} users")
+@check(
+    "PD112",
+    voids="run",
+    says="median E2E {e2e_ms_median:,.0f} ms, {observed:.0%} of the {lower__e2e_ms_median:,.0f} ms "
+    "at {lower__concurrency:g} users",
+)
 def more_users_do_not_answer_faster() -> Rule:
     """The same work does not end five times sooner at a higher level.
 
@@ -115,4 +156,8 @@ def more_users_do_not_answer_faster() -> Rule:
     Exceptions: no lower level, or other lengths than its: not applicable.
     """
     same_output = (c.output_tok_per_request - lower.output_tok_per_request).abs() < _SAME_LENGTH_TOK
-    return Rule(applies=lower.completed.is_not_null() & (c.completed > 0) & same_output, observed=c.e2e_ms_median / lower.e2e_ms_median, suspect=below(0.2))
+    return Rule(
+        applies=lower.completed.is_not_null() & (c.completed > 0) & same_output,
+        observed=c.e2e_ms_median / lower.e2e_ms_median,
+        suspect=below(0.2),
+    )

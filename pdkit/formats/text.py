@@ -20,7 +20,7 @@ def text(judgement: Judgement) -> str:
         return "no run found\n" + "".join(_not_read(judgement))
     parts: list[str] = []
     wide = judgement.for_results.wide(*_SHOWN)
-    for (experiment, title, sentence) in judgement.conclusions.iter_rows():
+    for experiment, title, sentence in judgement.conclusions.iter_rows():
         name = experiment if title == experiment else f"{experiment}: {title}"
         parts += [f"{name}\n", f"  {sentence}\n", "\n"]
         parts += _table(wide.filter(pl.col("experiment") == experiment))
@@ -30,15 +30,21 @@ def text(judgement: Judgement) -> str:
 
 def _table(runs: pl.DataFrame) -> Iterator[str]:
     head = ["level", "verdict", *(_heading(fact) for fact in _SHOWN), "rules"]
-    rows = [[row["level"], row["verdict"], *(_number(row, fact) for fact in _SHOWN), _rules(row)] for row in runs.iter_rows(named=True)]
+    rows = [
+        [row["level"], row["verdict"], *(_number(row, fact) for fact in _SHOWN), _rules(row)]
+        for row in runs.iter_rows(named=True)
+    ]
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     for row in [head, *rows]:
-        cells = [cell.rjust(width) if 2 <= i < len(head) - 1 else cell.ljust(width) for i, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.rjust(width) if 2 <= i < len(head) - 1 else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         yield f"  {'  '.join(cells)}".rstrip() + "\n"
 
 
 def _heading(fact: str) -> str:
-    return f"{METRICS[fact].title.removesuffix(' output throughput').lower() if fact == _SHOWN[0] else METRICS[fact].title} ({METRICS[fact].unit})"
+    return METRICS[fact].axis.replace(" output throughput", "").replace(" latency", "")
 
 
 def _number(row: dict[str, Any], fact: str) -> str:
@@ -49,14 +55,21 @@ def _rules(row: dict[str, Any]) -> str:
     if row["verdict"] == NO_RESULT:
         return " ".join(row["refused_by"])
     doubts = [*row["suspected_by"], *(["PD403 (failures unknown)"] if row["sent_unknown"] else [])]
-    return " ".join(doubts) if row["verdict"] in (DOUBTS, MEASURED) else "nothing shows that text came back" if row["completed"] is not None else ""
+    return (
+        " ".join(doubts)
+        if row["verdict"] in (DOUBTS, MEASURED)
+        else "nothing shows that text came back"
+        if row["completed"] is not None
+        else ""
+    )
 
 
 def _findings(judgement: Judgement, experiment: str) -> Iterator[str]:
     """Failures by run, each with its lines; what doubts a run that is refused anyway is only named."""
     runs = judgement.verdicts.filter(pl.col("experiment") == experiment)
     told = judgement.findings.filter(pl.col("severity") != "note")
-    folder = posixpath.commonpath([row for row in judgement.evidence.sources.filter(pl.col("experiment") == experiment)["path"]] or [""])
+    paths = judgement.evidence.sources.filter(pl.col("experiment") == experiment)["path"].to_list()
+    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths] or [""])
     claims = judgement.claimed.filter(pl.col("fact") == "output_throughput_tok_per_s")
     for run in runs.iter_rows(named=True):
         refused = run["verdict"] == NO_RESULT

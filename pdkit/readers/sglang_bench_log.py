@@ -1,6 +1,7 @@
 """What `sglang.bench_serving` prints, 0.4.0 to 0.5.23, Python and Rust client."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -57,9 +58,12 @@ _KINDS = {
     "ignored": r"Exception ignored in",
     "traceback": r"(?:.*[^\w'\"])?Traceback \(most recent call last\):",
     "all_failed": r".*UserWarning: All requests failed",
-    "death": rf"(?:{_ERROR}(?::.*)?$|Killed\b|Terminated\b|Segmentation fault|Aborted\b|Server (?:at \S+ is not ready|did not become ready).*)",
+    "death": rf"(?:{_ERROR}(?::.*)?$|(?:Killed|Terminated|Aborted|Segmentation fault)\b|"
+    r"Server (?:at \S+ is not ready|did not become ready).*)",
     "shell": _SHELL,
 }  # fmt: skip
+_NEVER_FIRST = ("bar", "rule", "frame", "ignored", "rust_failed")  # said by a run, never its beginning
+_FIRST_OF_A_RUN = ("heading", "dump", "title", "label", "rust_start")
 _KIND = {kind: re.compile(pattern) for kind, pattern in _KINDS.items()}
 _LABEL = re.compile(r"\s*([A-Z#][^:]{3,45}):\s+(.*?)\s*$")
 _SIGNS = "|".join((
@@ -133,7 +137,14 @@ class _Run:
     def bare(self) -> bool:
         """Whether nothing was seen but a program that died: which one, the log does not say."""
         stated = {fact for fact, _ in self.claims} - set(_UNLIMITED)
-        return not (self.titled or self.heading or self.settings or stated or self.rust or self.all_failed or self.client_failed)
+        return not (
+            self.titled or self.heading or self.settings or stated or self.rust or self.all_failed or self.client_failed
+        )
+
+    @property
+    def only_heading(self) -> bool:
+        """Whether nothing followed its heading yet."""
+        return self.heading and not self.settings and {origin for _, origin in self.claims} <= {"heading"}
 
     @property
     def of_this_client(self) -> bool:
@@ -163,13 +174,22 @@ def read(source: Source) -> Evidence:
     return Evidence.of(
         runs=[_run_row(run, source.name, sid) for run, sid in zip(ours, seen, strict=True)],
         claims=[
-            {"seen_id": sid, "fact": fact, "value": claim.value, "resolution": claim.resolution, "printed": claim.printed}
+            {
+                "seen_id": sid,
+                "fact": fact,
+                "value": claim.value,
+                "resolution": claim.resolution,
+                "printed": claim.printed,
+            }
             | _place(source.name, claim.line)
             for run, sid in zip(ours, seen, strict=True)
             for (fact, _), claim in run.claims.items()
         ],
         unread=[
-            {"reason": "a result block of another client: it names no backend and no retokenized count", "text": "Serving Benchmark Result"}
+            {
+                "reason": "a result block of another client: it names no backend and no retokenized count",
+                "text": "Serving Benchmark Result",
+            }
             | _place(source.name, run.line)
             for run in foreign
         ],
@@ -195,7 +215,9 @@ def _run_row(run: _Run, name: str, seen_id: str) -> Row:
         ending = f"its last line is: {quoted(run.last[1])}"
     return {
         "seen_id": seen_id,
-        "tool": "sglang" if run.titled or settings or run.rust or run.client_failed or run.states("e2e_ms_mean") else None,
+        "tool": "sglang"
+        if run.titled or settings or run.rust or run.client_failed or run.states("e2e_ms_mean")
+        else None,
         "client_definition": "rust" if run.rust else "python" if settings else None,
         "model": _text(settings.get("served_model_name") or settings.get("model")),
         "dataset": _text(settings.get("dataset_name")),
@@ -230,21 +252,18 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[_Run]:
 
 def _starts_another(run: _Run | None, kind: str, text: str) -> bool:
     """Whether this line belongs to the next invocation."""
-    if kind in ("bar", "rule", "frame", "ignored", "rust_failed") or _is_backend(kind, text):
-        return False  # said by a run, never its beginning
-    if kind == "dump" and _of_another_client(text):
+    if kind in _NEVER_FIRST or _is_backend(kind, text) or (kind == "dump" and _of_another_client(text)):
         return False
-    if run is None:
+    if run is None or (run.bare and kind in _FIRST_OF_A_RUN):
         return True
-    if run.bare and kind in ("heading", "dump", "title", "label", "rust_start"):
-        return True
-    if kind == "heading":
-        return not (run.heading and len(run.claims) <= 2 and not run.settings and _same_level(run, text))
-    if kind == "dump":
-        return run.printed or (run.dumps > 0 and not (run.dumps == 1 and run.raw_dump))
-    if kind == "label":
-        return run.printed and _begins_block(run, text)
-    return run.printed and kind in ("title", "rust_start")
+    begins = {
+        "heading": not (run.only_heading and _same_level(run, text)),
+        "dump": run.printed or (run.dumps > 0 and not (run.dumps == 1 and run.raw_dump)),
+        "label": run.printed and _begins_block(run, text),
+        "title": run.printed,
+        "rust_start": run.printed,
+    }
+    return begins.get(kind, False)
 
 
 def _begins_block(run: _Run, text: str) -> bool:
@@ -323,7 +342,9 @@ def _take_label(run: _Run, number: int, text: str) -> None:
     fact = _LABELS[label[1]]
     if fact == "input_tok_sum" and not run.states("completed"):
         return  # a prefix data set prints this label before the block, with another meaning
-    run.printed = run.printed or run.titled or fact not in (*_BEFORE_BLOCK, *_UNLIMITED)  # other clients print a limit before all
+    run.printed = (
+        run.printed or run.titled or fact not in (*_BEFORE_BLOCK, *_UNLIMITED)
+    )  # other clients print a limit before all
     run.claim(fact, label[2], number)
 
 
@@ -376,9 +397,9 @@ def _take_death(run: _Run, number: int, text: str) -> None:
 
 _TAKE = {
     "title": _take_title, "rule": _take_rule, "heading": _take_heading, "dump": _take_dump, "label": _take_label,
-    "rust_start": _take_rust_start, "rust_failed": _take_rust_failed, "untokenized": _take_untokenized, "bar": _take_bar,
-    "frame": _take_frame, "ignored": _take_ignored, "traceback": _take_traceback, "all_failed": _take_all_failed,
-    "death": _take_death, "shell": _take_death,
+    "rust_start": _take_rust_start, "rust_failed": _take_rust_failed, "untokenized": _take_untokenized,
+    "bar": _take_bar, "frame": _take_frame, "ignored": _take_ignored, "traceback": _take_traceback,
+    "all_failed": _take_all_failed, "death": _take_death, "shell": _take_death,
 }  # fmt: skip
 
 
@@ -394,7 +415,7 @@ def _claim(fact: str, text: str, line: int) -> Claim | None:
         return None
     scale = PERCENT_PER_RATIO if fact.endswith("_ratio") else 1.0
     decimals = len(text.partition(".")[2])
-    if value != value or value in (float("inf"), float("-inf")):
+    if not math.isfinite(value):
         return Claim(None, 0.0, text, line)
     return Claim(value / scale, 0.5 * 10.0**-decimals / scale if decimals else 0.0, None, line)
 

@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -39,7 +40,9 @@ _KEYS = {
 _MANDATORY = ("completed", "duration", "total_output_tokens")
 _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "generated_texts", "errors")
 _UNLIMITED = ("request_rate", "max_concurrency")  # where null or infinity says that there is no limit
-_CLOCK_RESOLUTION_MS = 0.001  # two reads of the clock differ by less than 1 us: mean TTFT may pass mean E2E by that much
+_CLOCK_RESOLUTION_MS = (
+    0.001  # two reads of the clock differ by less than 1 us: mean TTFT may pass mean E2E by that much
+)
 
 # Python writes these bare, which strict JSON has not. Each gives way to a string of its own length, so nothing moves.
 _BARE = {b"Infinity": b'"inf"   ', b"-Infinity": b'"-inf"   ', b"NaN": b'"n"'}
@@ -76,10 +79,11 @@ _Whole = msgspec.defstruct(
 _decoder = msgspec.json.Decoder(_Whole)
 
 
-class Gaps(NamedTuple):
+@dataclass(frozen=True)
+class Gaps:
     """Statistics of the inter-token gaps: one entry a request, but for the histogram's counts by bin."""
 
-    count: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
     total_s: npt.NDArray[np.float64]
     p50_s: npt.NDArray[np.float64]
     p99_s: npt.NDArray[np.float64]
@@ -87,6 +91,11 @@ class Gaps(NamedTuple):
     zeros: npt.NDArray[np.int64]
     impossible: npt.NDArray[np.int64]
     histogram: dict[int, int]
+
+    @property
+    def arrays(self) -> list[npt.NDArray[Any]]:
+        """All but the histogram, in order."""
+        return [self.length, self.total_s, self.p50_s, self.p99_s, self.max_s, self.zeros, self.impossible]
 
 
 def _is_record(source: Source) -> bool:
@@ -104,7 +113,9 @@ def read(source: Source) -> Evidence:
     Left out by the tool: how many requests were sent (unless with details), a request's end-to-end time, whether the
     end token was ignored, whether answers were streamed, the client's version.
     """
-    lines = source.whole() if source.head.split(maxsplit=1)[0] == b"{" else source.buffers()  # pretty-printed: one record
+    lines = (
+        source.whole() if source.head.split(maxsplit=1)[0] == b"{" else source.buffers()
+    )  # pretty-printed: one record
     return Evidence.joined(_of_line(source.name, number, line) for number, line in lines)
 
 
@@ -116,13 +127,29 @@ def _of_line(name: str, number: int, line: memoryview) -> Evidence:
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         return _damaged(seen, place, line, str(problem))
     if not any(isinstance(getattr(record, key), float | int) for key in _MANDATORY):
-        return Evidence.of(unread=[{"reason": "a JSON object, but not a record of bench_serving", "text": quoted(bytes(line[:800]).decode(errors="replace"))} | place])
+        return Evidence.of(
+            unread=[
+                {
+                    "reason": "a JSON object, but not a record of bench_serving",
+                    "text": quoted(bytes(line[:800]).decode(errors="replace")),
+                }
+                | place
+            ]
+        )
     return _evidence(record, seen, place, ending=None)
 
 
 def _damaged(seen: Row, place: Row, line: memoryview, problem: str) -> Evidence:
     """What a cut-off line still says: its numbers stand before its arrays. It is not a whole result."""
-    unread = Evidence.of(unread=[{"reason": f"not a whole JSON record: {quoted(problem)}", "text": quoted(bytes(line[:800]).decode(errors="replace"))} | dict(place)])
+    unread = Evidence.of(
+        unread=[
+            {
+                "reason": f"not a whole JSON record: {quoted(problem)}",
+                "text": quoted(bytes(line[:800]).decode(errors="replace")),
+            }
+            | dict(place)
+        ]
+    )
     head = bytes(line).partition(b', "input_lens"')[0]
     try:
         kept = _decoded(memoryview(bytearray(head.rstrip(b", \r\n") + b"}")))
@@ -159,7 +186,7 @@ def _decoded_slowly(line: bytes) -> Any:
     """Bare numbers inside an array: the standard library knows them, at a tenth of the speed."""
     loaded = json.loads(line)
     if not isinstance(loaded, dict):
-        raise ValueError("a record is a JSON object")  # noqa: TRY004 - the input is wrong, not the program
+        raise ValueError("a record is a JSON object")
     raws = {key: msgspec.Raw(json.dumps(loaded.pop(key, None)).encode()) for key in ("itls", "server_info")}
     return msgspec.structs.replace(msgspec.convert(loaded, _Whole), **raws)
 
@@ -170,7 +197,12 @@ def _evidence(record: Any, seen: Row, place: Row, *, ending: str | None) -> Evid
     requests, gaps = _requests(record) if ending is None else (table("requests"), table("gaps"))
     added = [pl.lit(value).alias(column) for column, value in (dict(seen) | dict(place)).items()]
     return Evidence.of(
-        runs=[dict(seen) | _settings(record) | {"complete": whole, "ending": ending or (None if whole else "the record lacks its totals")} | dict(place)],
+        runs=[
+            dict(seen)
+            | _settings(record)
+            | {"complete": whole, "ending": ending or (None if whole else "the record lacks its totals")}
+            | dict(place)
+        ],
         claims=[*_claims(numbers, dict(seen) | dict(place)), *_asked(record, dict(seen) | dict(place))],
         requests=requests.with_columns(added),
         gaps=gaps.with_columns(added),
@@ -206,7 +238,9 @@ def _claims(numbers: dict[str, float], common: dict[str, object]) -> Iterator[Ro
 def _asked(record: Any, common: dict[str, object]) -> Iterator[Row]:
     """The output length asked of every request, and how many entries the detail arrays have."""
     lengths = [len(array) for key in _DETAILS if isinstance(array := getattr(record, key), list)]
-    facts: dict[str, float | None] = {"detail_rows_min": min(lengths), "detail_rows_max": max(lengths)} if lengths else {}
+    facts: dict[str, float | None] = (
+        {"detail_rows_min": min(lengths), "detail_rows_max": max(lengths)} if lengths else {}
+    )
     if str(record.dataset_name).startswith("random") and record.random_range_ratio == 1.0:
         facts["output_tok_asked_each"] = record.random_output_len
     elif record.dataset_name == "sharegpt":
@@ -236,12 +270,15 @@ def _server(info: msgspec.Raw) -> dict[str, str]:
     known = msgspec.json.decode(info)
     if not isinstance(known, dict):
         return {}
-    prefill, decode = known.get("prefill"), known.get("decode")
-    split = isinstance(prefill, list) and isinstance(decode, list)
-    facts = {"topology": f"{len(prefill)}p{len(decode)}d"} if split and prefill and decode else {}  # type: ignore[arg-type]
-    for states in (known, *(prefill or () if split else ()), *(known.get("internal_states") or ())):
-        if isinstance(states, dict):
-            facts |= {key: quoted(states[key]) for key in ("model_path", "version") if key not in facts and isinstance(states.get(key), str)}
+    lists = {
+        key: known[key] if isinstance(known.get(key), list) else [] for key in ("prefill", "decode", "internal_states")
+    }
+    prefill, decode, states = lists.values()
+    facts = {"topology": f"{len(prefill)}p{len(decode)}d"} if prefill and decode else {}
+    for server in (known, *prefill, *decode, *states):
+        for key in ("model_path", "version"):
+            if isinstance(server, dict) and isinstance(server.get(key), str):
+                facts.setdefault(key, quoted(server[key]))
     return facts
 
 
@@ -261,7 +298,7 @@ def _requests(record: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
         _column("ttft_ms", record.ttfts, n, pl.Float64()) * MS_PER_S,
         _column("error", record.errors, n, pl.String()),
         *_texts(record.generated_texts, n),
-        *(_gap_columns(gaps) if gaps and len(gaps.count) == n else []),
+        *(_gap_columns(gaps) if gaps and len(gaps.length) == n else []),
         pl.col("request_index").alias("source_item"),
     )
     return table("requests", _rows(frame, has_errors=record.errors is not None)), _histogram(gaps)
@@ -276,7 +313,10 @@ def _column(name: str, values: list[Any] | None, n: int, dtype: pl.DataType) -> 
 def _texts(texts: list[str] | None, n: int) -> list[pl.Series]:
     if texts is None or len(texts) != n:
         return []
-    return [pl.Series("text_chars", [len(text) for text in texts], dtype=pl.Int64), pl.Series(texts).hash().alias("text_hash")]
+    return [
+        pl.Series("text_chars", [len(text) for text in texts], dtype=pl.Int64),
+        pl.Series(texts).hash().alias("text_hash"),
+    ]
 
 
 def _rows(frame: pl.DataFrame, *, has_errors: bool) -> pl.DataFrame:
@@ -284,12 +324,17 @@ def _rows(frame: pl.DataFrame, *, has_errors: bool) -> pl.DataFrame:
     absent = [pl.lit(None, dtype).alias(name) for name, dtype in _OPTIONAL.items() if name not in frame.columns]
     ok = pl.col("error").fill_null("") == "" if has_errors else pl.lit(None, pl.Boolean)
     ttft = pl.col("ttft_ms")
-    impossible = (ttft.is_nan() | ttft.is_infinite() | (ttft < 0)).cast(pl.Int64).fill_null(0) + pl.col("nonfinite_count").fill_null(0)
+    impossible = (ttft.is_nan() | ttft.is_infinite() | (ttft < 0)).cast(pl.Int64).fill_null(0) + pl.col(
+        "nonfinite_count"
+    ).fill_null(0)
     return (
         frame.with_columns(absent)
         .with_columns(ok.alias("ok"), impossible.alias("nonfinite_count"))
         .with_columns(pl.when(ttft.is_finite()).then(ttft).alias("ttft_ms"), pl.col("error").str.slice(0, 200))
-        .with_columns(pl.when(pl.col("ok").eq_missing(False)).then(None).otherwise(pl.col(name)).alias(name) for name in _OF_SUCCESS)
+        .with_columns(
+            pl.when(pl.col("ok").eq_missing(False)).then(None).otherwise(pl.col(name)).alias(name)
+            for name in _OF_SUCCESS
+        )
         .with_columns(pl.when(pl.col("itl_count") > 0).then(pl.col("gaps_ms")).alias("gaps_ms"))
         .with_columns(
             (pl.col("ttft_ms") + pl.col("gaps_ms")).alias("e2e_ms"),
@@ -301,7 +346,8 @@ def _rows(frame: pl.DataFrame, *, has_errors: bool) -> pl.DataFrame:
 
 _OF_SUCCESS = ("output_tok", "text_chars", "text_hash", "ttft_ms", "gaps_ms")
 _OPTIONAL: dict[str, pl.DataType] = {
-    "text_chars": pl.Int64(), "text_hash": pl.UInt64(), "itl_count": pl.Int64(), "nonfinite_count": pl.Int64(), "gaps_ms": pl.Float64(),
+    "text_chars": pl.Int64(), "text_hash": pl.UInt64(), "itl_count": pl.Int64(), "nonfinite_count": pl.Int64(),
+    "gaps_ms": pl.Float64(),
 }  # fmt: skip
 
 
@@ -309,9 +355,15 @@ _OPTIONAL: dict[str, pl.DataType] = {
 
 
 def _gap_columns(gaps: Gaps) -> list[pl.Expr]:
-    some = pl.Series(gaps.count) > 0
-    times = {"gaps_ms": gaps.total_s, "itl_mean_ms": gaps.total_s / np.maximum(gaps.count, 1), "itl_p50_ms": gaps.p50_s, "itl_p99_ms": gaps.p99_s, "itl_max_ms": gaps.max_s}
-    counts = {"itl_count": gaps.count, "itl_zero_count": gaps.zeros, "nonfinite_count": gaps.impossible}
+    some = pl.Series(gaps.length) > 0
+    times = {
+        "gaps_ms": gaps.total_s,
+        "itl_mean_ms": gaps.total_s / np.maximum(gaps.length, 1),
+        "itl_p50_ms": gaps.p50_s,
+        "itl_p99_ms": gaps.p99_s,
+        "itl_max_ms": gaps.max_s,
+    }
+    counts = {"itl_count": gaps.length, "itl_zero_count": gaps.zeros, "nonfinite_count": gaps.impossible}
     return [
         *(pl.when(some).then(pl.Series(values * MS_PER_S)).alias(name) for name, values in times.items()),
         *(pl.lit(pl.Series(values)).alias(name) for name, values in counts.items()),
@@ -322,10 +374,19 @@ def _histogram(gaps: Gaps | None) -> pl.DataFrame:
     """All gaps of the run in log-spaced bins, 20 a decade; zeros have the bin from 0 to 0."""
     if gaps is None:
         return table("gaps")
-    edge = [(0.0, 0.0) if b == _ZERO_BIN else (10 ** (b / _BINS_PER_DECADE), 10 ** ((b + 1) / _BINS_PER_DECADE)) for b in sorted(gaps.histogram)]
+    edge = [
+        (0.0, 0.0) if b == _ZERO_BIN else (10 ** (b / _BINS_PER_DECADE), 10 ** ((b + 1) / _BINS_PER_DECADE))
+        for b in sorted(gaps.histogram)
+    ]
     counts = [gaps.histogram[b] for b in sorted(gaps.histogram)]
     low, high = ([side[i] for side in edge] for i in (0, 1))
-    return table("gaps", pl.DataFrame({"low_ms": low, "high_ms": high, "count": counts}, schema={"low_ms": pl.Float64, "high_ms": pl.Float64, "count": pl.Int64}))
+    return table(
+        "gaps",
+        pl.DataFrame(
+            {"low_ms": low, "high_ms": high, "count": counts},
+            schema={"low_ms": pl.Float64, "high_ms": pl.Float64, "count": pl.Int64},
+        ),
+    )
 
 
 _ZERO_BIN = -(10**6)
@@ -343,8 +404,10 @@ def gap_statistics(raw: memoryview) -> Gaps | None:
     for part in parts:
         for edge, count in part.histogram.items():
             histogram[edge] = histogram.get(edge, 0) + count
-    columns = [np.concatenate([part[i] for part in parts]) for i in range(len(Gaps._fields) - 1)] if parts else [np.zeros(0)] * 7
-    return Gaps(*columns, histogram)  # type: ignore[arg-type]
+    if not parts:
+        return _slice_statistics(np.zeros(0, np.int64), np.zeros(0))
+    arrays = [np.concatenate(column) for column in zip(*(part.arrays for part in parts), strict=True)]
+    return Gaps(*arrays, histogram)  # type: ignore[arg-type] # one array a field, then the histogram
 
 
 def _slices(raw: memoryview) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
@@ -371,10 +434,14 @@ def _values(piece: bytes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64
         return lengths, np.zeros(0)
     # a csv of one row a value: split at commas, the space behind a comma leaves an empty first column
     spaced, view = b", " in piece, memoryview(piece)
-    inner = (view[start + 1 : end] for start, end in zip(opened.tolist(), closed.tolist(), strict=True) if end > start + 1)
+    inner = (
+        view[start + 1 : end] for start, end in zip(opened.tolist(), closed.tolist(), strict=True) if end > start + 1
+    )
     joined = b" " + b", ".join(inner) if spaced else b",".join(inner)
     columns = {"column_1": pl.String, "column_2": pl.Float64} if spaced else {"column_1": pl.Float64}
-    values = pl.read_csv(joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=[len(columns) - 1])
+    values = pl.read_csv(
+        joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=[len(columns) - 1]
+    )
     return lengths, values.to_series().to_numpy()
 
 
@@ -403,6 +470,8 @@ def _quantile(ordered: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.
 
 def _bins(values: npt.NDArray[np.float64]) -> dict[int, int]:
     positive = values[np.isfinite(values) & (values > 0)]
-    edges, counts = np.unique(np.floor(np.log10(positive * MS_PER_S) * _BINS_PER_DECADE).astype(np.int64), return_counts=True)
+    edges, counts = np.unique(
+        np.floor(np.log10(positive * MS_PER_S) * _BINS_PER_DECADE).astype(np.int64), return_counts=True
+    )
     zeros = int((values == 0).sum())
     return dict(zip(edges.tolist(), counts.tolist(), strict=True)) | ({_ZERO_BIN: zeros} if zeros else {})

@@ -14,10 +14,12 @@ from pdkit.source import Source
 _SIGN = re.compile(rb"(?m)^\[\[level\]\]\s*(?:#.*)?\n(?:concurrency|request_rate) = ")
 ROLES = ("client", "prefill", "decode", "router", "colocated")
 _TOP: dict[str, type | tuple[type, ...]] = {
-    "label": str, "synthetic": bool, "model": str, "topology": str, "gpu": str, "gpu_count": int, "repeats": int, "end_marker": str,
+    "label": str, "synthetic": bool, "model": str, "topology": str, "gpu": str, "gpu_count": int, "repeats": int,
+    "end_marker": str,
 }  # fmt: skip
 _LEVEL: dict[str, type | tuple[type, ...]] = {
-    "concurrency": (int, float), "request_rate": (int, float), "prompts": int, "started_at": datetime, "ended_at": datetime,
+    "concurrency": (int, float), "request_rate": (int, float), "prompts": int, "started_at": datetime,
+    "ended_at": datetime,
 }  # fmt: skip
 _FILE: dict[str, type | tuple[type, ...]] = {"path": str, "role": str}
 
@@ -45,7 +47,9 @@ def read(source: Source) -> Evidence:
     try:
         said = tomllib.loads(content)
     except tomllib.TOMLDecodeError as problem:
-        raise PdkitError(f"{source.name}: not valid TOML ({problem}); see `pdkit list readers` for what a manifest may hold") from problem
+        raise PdkitError(
+            f"{source.name}: not valid TOML ({problem}); see `pdkit list readers` for what a manifest may hold"
+        ) from problem
     lines = content.splitlines()
     _known(f"{source.name}", said, {**_TOP, "level": list, "file": list})
     top = {key: value for key, value in said.items() if key in _TOP}
@@ -84,7 +88,9 @@ def _file(source: Source, item: dict[str, Any], line: int) -> dict[str, Any]:
         raise one_of(f"{where}: role", str(item.get("role")), list(ROLES))
     path = source.path.parent / str(item.get("path", ""))
     if not path.resolve().is_relative_to(source.path.parent.resolve()):
-        raise PdkitError(f"{where}: path {item['path']!r} leads out of the folder; name a file beside or below the manifest")
+        raise PdkitError(
+            f"{where}: path {item['path']!r} leads out of the folder; name a file beside or below the manifest"
+        )
     return {"path": path.as_posix(), "role": item["role"]} | _place(source, line)
 
 
