@@ -9,6 +9,7 @@ from pdkit.metrics import METRICS
 from pdkit.rules import NEIGHBOURS, c
 from pdkit.units import MS_PER_S
 
+_MOVED = ("fact", "moved")  # where facts are moved in turn, a neighbour is one whose fact was moved alike
 ORDER = ("experiment", "concurrency", "request_rate_per_s", "run_id")  # of runs, on every page
 RES = "__res"  # `<fact>__res`: how far a printed number can be off
 
@@ -94,22 +95,24 @@ _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a l
 
 def facts(evidence: Evidence) -> pl.DataFrame:
     """One row a run: every declared fact, `<fact>__res` beside every number, and its neighbours' facts."""
-    stated = best_claims(evidence)
-    numbers = _wide(stated, "value").join(_wide(stated, "resolution"), on="run_id", suffix=RES)
-    parts = [
-        _sightings(evidence.runs),
-        numbers,
-        _grouped(one_listing(evidence), AGGREGATES),
-        _grouped(evidence.claims.lazy(), CLAIMED),
-        _disagreements(evidence),
-    ]
-    wide = parts[0]
-    for part in parts[1:]:
-        wide = wide.join(part, on="run_id", how="left", maintain_order="left")
-    placed = _with_said(wide, evidence).with_columns(
-        pl.col(*CLAIMED, "disagreements", "label_disagreements").fill_null(0)
+    stated = best_claims(evidence).collect().lazy()
+    parts = pl.collect_all(
+        [
+            _sightings(evidence.runs),
+            _wide(stated, "value"),
+            _wide(stated, "resolution").rename(lambda name: name if name == "run_id" else f"{name}{RES}"),
+            _grouped(one_listing(evidence), AGGREGATES),
+            _grouped(evidence.claims.lazy(), CLAIMED),
+            _disagreements(evidence),
+        ]
     )
-    return derived(_with_levels(_with_lower(placed), evidence.runs)).sort(*ORDER, nulls_last=True).collect()
+    wide, *rest = parts
+    for part in rest:
+        wide = wide.join(part, on="run_id", how="left", maintain_order="left")
+    # each step is collected: one plan of them all costs the planner ten times what the work costs
+    said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
+    placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
+    return derived(placed.lazy()).sort(*ORDER, nulls_last=True).collect()
 
 
 def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
@@ -117,13 +120,11 @@ def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
     own = wide
     for layer in _layers():
         own = own.with_columns(DERIVED[name].alias(name) for name in layer)
+    there = own.collect_schema().names()
+    numbers, moved = [name for name in _numbers() if name in there], [name for name in _MOVED if name in there]
     for prefix in NEIGHBOURS:
-        theirs = own.select(
-            pl.col("run_id").alias(f"{prefix}__run_id"),
-            *(pl.col(name).alias(f"{prefix}__{name}") for name in _numbers()),
-            *_moved(own),
-        )
-        own = own.join(theirs, on=[f"{prefix}__run_id", *_moved_names(own)], how="left")
+        named = [pl.col(name).alias(f"{prefix}__{name}") for name in ("run_id", *numbers)]
+        own = own.join(own.select(*named, *moved), on=[f"{prefix}__run_id", *moved], how="left")
     return own
 
 
@@ -151,7 +152,8 @@ def declared() -> frozenset[str]:
     return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _numbers()})
 
 
-_LEVEL_FACTS = ("disagreements", "disagreement", "label_disagreements", "level_runs", "level_spread")
+_COUNTED = ("disagreements", "label_disagreements")
+_LEVEL_FACTS = (*_COUNTED, "disagreement", "level_runs", "level_spread")
 
 
 def base_names(fact: str) -> set[str]:
@@ -183,15 +185,6 @@ def _layers() -> tuple[tuple[str, ...], ...]:
         done.update(layer)
         left = [name for name in left if name not in done]
     return tuple(map(tuple, layers))
-
-
-def _moved_names(wide: pl.LazyFrame) -> list[str]:
-    """Where numbers are moved in turn, a neighbour is one whose number was moved alike."""
-    return ["moved"] if "moved" in wide.collect_schema().names() else []
-
-
-def _moved(wide: pl.LazyFrame) -> list[pl.Expr]:
-    return [pl.col(name) for name in _moved_names(wide)]
 
 
 def _sightings(runs: pl.DataFrame) -> pl.LazyFrame:

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from pdkit import results as r
 from pdkit.evidence import Evidence
-from pdkit.facts import RES, base_names, best_claims, derived, facts, one_listing, places
+from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, one_listing, places
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
 from pdkit.results import Judgement, Severity
@@ -19,8 +19,8 @@ from pdkit.units import listed, plural, show
 
 Thresholds = Mapping[str, Mapping[Severity, Bound]]
 
+_MOVED_ROWS = 200_000  # of the frame in which facts are moved: about 150 MB
 _OFFENDERS_KEPT = 3  # requests that a finding quotes: enough to look at, not a listing
-_NO_SLACK = pl.lit(0.0)
 
 
 class View(NamedTuple):
@@ -46,10 +46,9 @@ def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgem
     checks = [check.tightened(dict((thresholds or {}).get(check.id, {}))) for _, check in sorted(CHECKS.items())]
     views = [View(check, number, rule) for check in checks for number, rule in enumerate(check.views)]
     wide = facts(evidence)
-    each = pl.concat([
-        _run_results(wide, [view for view in views if view.rule.grain == "run"]),
-        _request_results(evidence, wide, [view for view in views if view.rule.grain == "request"]),
-    ])  # fmt: skip
+    over_runs, over_requests = ([view for view in views if view.rule.grain == grain] for grain in ("run", "request"))
+    seen = [_seen_in_runs(wide, over_runs), _seen_in_requests(evidence, wide, over_requests)]
+    each = _judged(pl.concat(seen, how="diagonal"), views)
     results = _worst_view(each)
     verdicts = _verdicts(wide, results)
     published = _published(wide, each, views)
@@ -63,29 +62,34 @@ def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgem
 # --- results --------------------------------------------------------------------------------------------------------
 
 
-def _run_results(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
-    with_slack = wide.join(_slack(wide, views), on="run_id", how="left", maintain_order="left").lazy()
-    return _collected(
-        [_judged(with_slack, view, _finite(view.rule.observed), pl.col(f"slack {view.key}")) for view in views]
-    )
+def _seen_in_runs(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    """What each view over runs observed: (run_id, key, applies, observed, slack)."""
+    frame = wide.select(
+        "run_id",
+        *(view.rule.applies.cast(pl.Boolean).alias(f"applies {view.key}") for view in views),
+        *(_finite(view.rule.observed).alias(f"observed {view.key}") for view in views),
+    ).join(_slack(wide, views), on="run_id", how="left")
+    return _long(frame, views, "applies", "observed", "slack")
 
 
-def _request_results(evidence: Evidence, wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+def _seen_in_requests(evidence: Evidence, wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    """What each view over requests observed: the share of bad ones among those that could be judged."""
     columns = set(evidence.requests.columns)
     settings = sorted({name for view in views for name in view.rule.names} - columns)
     requests = one_listing(evidence).join(wide.lazy().select("run_id", *settings), on="run_id")
-    counted = requests.group_by("run_id").agg(expr for view in views for expr in _counts(view))
-    every_run = (
-        wide.lazy().select("run_id").join(counted, on="run_id", how="left", maintain_order="left").collect().lazy()
-    )
-    return _collected([_judged_requests(every_run, view) for view in views])
-
-
-def _collected(parts: list[pl.LazyFrame]) -> pl.DataFrame:
-    return (
-        pl.concat([part.cast(r.VIEWS_SCHEMA) for part in parts]).collect()
-        if parts
-        else pl.DataFrame(schema=r.VIEWS_SCHEMA)
+    counted = requests.group_by("run_id").agg(expr for view in views for expr in _counts(view)).collect()
+    every_run = wide.select("run_id").join(counted, on="run_id", how="left")
+    total, bad = pl.col("total").cast(pl.Int64), pl.col("bad").cast(pl.Int64)
+    unknown = total.is_null() | ((total == 0) & (pl.col("blind") > 0))  # no requests, or none that could be judged
+    return _long(every_run, views, "total", "bad", "blind", "first").select(
+        "run_id",
+        "key",
+        bad,
+        total,
+        "first",
+        pl.when(~unknown).then(total > 0).alias("applies"),
+        _finite(bad / total).alias("observed"),
+        pl.lit(0.0).alias("slack"),
     )
 
 
@@ -100,49 +104,84 @@ def _counts(view: View) -> list[pl.Expr]:
     ]
 
 
-def _judged_requests(counted: pl.LazyFrame, view: View) -> pl.LazyFrame:
-    total, bad = (pl.col(f"{what} {view.key}").cast(pl.Int64) for what in ("total", "bad"))
-    unknown = total.is_null() | (
-        (total == 0) & (pl.col(f"blind {view.key}") > 0)
-    )  # no requests, or none that could be judged
-    applies = pl.when(~unknown).then(total > 0)
-    shape = view._replace(rule=replace(view.rule, applies=applies))
-    return _judged(
-        counted, shape, _finite(bad / total), _NO_SLACK, bad=bad, total=total, first=pl.col(f"first {view.key}")
-    )
+def _long(frame: pl.DataFrame, views: list[View], *values: str) -> pl.DataFrame:
+    """`<value> <view>` columns as one row a run and view, with a column a value."""
+    parts = [
+        frame.unpivot([f"{value} {view.key}" for view in views], index="run_id", variable_name="key", value_name=value)
+        .with_columns(pl.col("key").str.strip_prefix(f"{value} "))
+        for value in values
+    ]  # fmt: skip
+    return reduce(lambda one, other: one.join(other, on=["run_id", "key"]), parts)
 
 
-def _judged(
-    frame: pl.LazyFrame, view: View, observed: pl.Expr, slack: pl.Expr, *,
-    bad: pl.Expr | None = None, total: pl.Expr | None = None, first: pl.Expr | None = None,
-) -> pl.LazyFrame:  # fmt: skip
+def _judged(seen: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     """The one place where an outcome is decided. Unknown is never a pass; false outweighs what could not be seen."""
-    of_requests = {"bad": bad, "total": total, "first": first}
-    beyond = {severity: bound.beyond(observed, slack) for severity, bound in view.rule.bounds.items()}
+    bounded = seen.join(_bounds(views), on="key")
+    severities = [severity for severity in SEVERITIES if f"{severity} low" in bounded.columns]
+    beyond = {severity: _beyond(severity) for severity in severities}
     severity = pl.coalesce(pl.when(hit).then(pl.lit(name)) for name, hit in beyond.items())
     outcome = (
-        pl.when(view.rule.applies.is_null()).then(pl.lit("not_evaluated"))
-        .when(~view.rule.applies).then(pl.lit("not_applicable"))
-        .when(observed.is_null()).then(pl.lit("not_evaluated"))
+        pl.when(pl.col("applies").is_null()).then(pl.lit("not_evaluated"))
+        .when(~pl.col("applies")).then(pl.lit("not_applicable"))
+        .when(pl.col("observed").is_null()).then(pl.lit("not_evaluated"))
         .when(severity.is_not_null()).then(pl.lit("fail"))
         .otherwise(pl.lit("pass"))
     )  # fmt: skip
-    judged = frame.select(
-        "run_id", pl.lit(view.check.id).alias("rule"), pl.lit(view.number).alias("view"),
-        outcome.alias("outcome"), severity.alias("severity"), observed.alias("observed"),
-        *((pl.lit(None) if value is None else value).alias(name) for name, value in of_requests.items()),
-    )  # fmt: skip
-    return judged.with_columns(pl.when(pl.col("outcome") == "fail").then("severity")).with_columns(
-        *(_bound_of(view.rule.bounds, side).alias(f"threshold_{side}") for side in ("low", "high")),
-        pl.lit(list(view.rule.voids or view.check.voids), pl.List(pl.String)).alias("voids"),
+    decided = bounded.with_columns(
+        outcome.alias("outcome"), pl.when(outcome == "fail").then(severity).alias("severity")
+    )
+    return decided.select(
+        *(pl.col(name) for name in r.VIEWS_SCHEMA if not name.startswith("threshold")),
+        *(_broken(side).alias(f"threshold_{side}") for side in _SIDES),
+    ).select(pl.col(name).cast(dtype) for name, dtype in r.VIEWS_SCHEMA.items())
+
+
+_SIDES = ("low", "high")
+SEVERITIES: tuple[Severity, ...] = ("refuse", "suspect", "note")
+
+
+def _bounds(views: list[View]) -> pl.DataFrame:
+    """The bounds of each view, a row a view; a side that a bound does not have is null, and so never broken."""
+    rows = [
+        {
+            "key": view.key,
+            "rule": view.check.id,
+            "view": view.number,
+            "voids": list(view.rule.voids or view.check.voids),
+        }
+        | {
+            f"{severity} {side}": getattr(bound, side)
+            for severity, bound in view.rule.bounds.items()
+            for side in _SIDES
+        }
+        for view in views
+    ]
+    sides = {f"{severity} {side}": pl.Float64 for severity in SEVERITIES for side in _SIDES}
+    return pl.DataFrame(
+        rows, schema={"key": pl.String, "rule": pl.String, "view": pl.Int32, "voids": pl.List(pl.String), **sides}
     )
 
 
-def _bound_of(bounds: Mapping[Severity, Bound], side: str) -> pl.Expr:
-    """The bound that was broken, or the most severe one where none was."""
-    by_severity = {name: pl.lit(getattr(bound, side), pl.Float64) for name, bound in bounds.items()}
-    broken = pl.coalesce(pl.when(pl.col("severity") == name).then(value) for name, value in by_severity.items())
-    return pl.when(pl.col("severity").is_not_null()).then(broken).otherwise(next(iter(by_severity.values())))
+def _beyond(severity: Severity) -> pl.Expr:
+    """Surely beyond the bound: also if the printed digits err by all they can."""
+    observed, slack = pl.col("observed"), pl.col("slack").fill_null(0)
+    under = observed + slack < pl.col(f"{severity} low")
+    over = observed - slack > pl.col(f"{severity} high")
+    return under.fill_null(False) | over.fill_null(False)
+
+
+def _broken(side: str) -> pl.Expr:
+    """That side of the bound that was broken, or of the most severe one where none was."""
+    named = [pl.when(pl.col("severity") == name).then(f"{name} {side}") for name in SEVERITIES]
+    has = {name: pl.col(f"{name} low").is_not_null() | pl.col(f"{name} high").is_not_null() for name in SEVERITIES}
+    first = (
+        pl.when(has["refuse"])
+        .then(f"refuse {side}")
+        .when(has["suspect"])
+        .then(f"suspect {side}")
+        .otherwise(f"note {side}")
+    )
+    return pl.when(pl.col("severity").is_null()).then(first).otherwise(pl.coalesce(named))
 
 
 def _finite(observed: pl.Expr) -> pl.Expr:
@@ -155,22 +194,22 @@ def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     """How far each observed value can be off because its numbers were printed with few digits.
 
     Every rounded number is moved by half of its last digit, up and down, in turn, in all runs alike; the larger
-    changes add up. One long frame holds all moves, so that there is one query whatever the number of facts.
+    changes add up. A long frame holds many moves, so that there are few queries whatever the number of facts.
     """
     keys = [view.key for view in views]
     observed = [_finite(view.rule.observed).alias(view.key) for view in views]
-    still = wide.lazy().select("run_id", *observed)
-    moves = _moves(wide, _rounded(wide, views))
-    if not moves:
-        return still.select("run_id", *(pl.lit(0.0).alias(f"slack {key}") for key in keys)).collect()
-    moved = derived(pl.concat(moves)).select("run_id", "moved", *observed)
-    change = moved.join(still, on="run_id", suffix=" still").select(
-        "run_id",
-        (pl.col("moved") // 2).alias("moved"),
-        *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys),
-    )
-    larger = change.group_by("run_id", "moved").agg(pl.col(*keys).max())
-    return larger.group_by("run_id").agg(pl.col(key).sum().alias(f"slack {key}") for key in keys).collect()
+    rounded = _rounded(wide, views)
+    none = wide.select("run_id", *(pl.lit(0.0).alias(key) for key in keys))
+    still = wide.select("run_id", *observed)
+    at_once = max(1, _MOVED_ROWS // max(1, 2 * wide.height))
+    changes = [none]
+    for names in (rounded[at : at + at_once] for at in range(0, len(rounded), at_once)):
+        moved = derived(_moved(wide, names, views).lazy()).select("run_id", "fact", *observed).collect()
+        change = moved.join(still, on="run_id", suffix=" still").select(
+            "run_id", "fact", *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys)
+        )
+        changes.append(change.group_by("run_id", "fact").agg(pl.col(*keys).max()).drop("fact"))
+    return pl.concat(changes).group_by("run_id").agg(pl.col(key).sum().alias(f"slack {key}") for key in keys)
 
 
 def _rounded(wide: pl.DataFrame, views: list[View]) -> list[str]:
@@ -178,17 +217,21 @@ def _rounded(wide: pl.DataFrame, views: list[View]) -> list[str]:
     roots = {root for view in views for root in view.rule.observed.meta.root_names()}
     named = {base.rpartition("__")[2] for root in roots for base in base_names(root)}
     with_digits = [name for name in METRICS if name in named and f"{name}{RES}" in wide.columns]
-    return [name for name in with_digits if wide.select((pl.col(f"{name}{RES}") > 0).any()).item()]
+    coarse = wide.select((pl.col(f"{name}{RES}") > 0).any().alias(name) for name in with_digits).row(0, named=True)
+    return [name for name, is_coarse in coarse.items() if is_coarse]
 
 
-def _moves(wide: pl.DataFrame, names: list[str]) -> list[pl.LazyFrame]:
-    """All runs with one fact moved up, then down; neighbours' facts are left out, to be found again."""
-    theirs = tuple(f"{prefix}__" for prefix in NEIGHBOURS)
-    own = wide.lazy().select(name for name in wide.columns if name.endswith("__run_id") or not name.startswith(theirs))
-    return [
-        own.with_columns(pl.col(name) + sign * pl.col(f"{name}{RES}").fill_null(0), pl.lit(at, pl.Int32).alias("moved"))
-        for at, (name, sign) in enumerate(product(names, (1, -1)))
-    ]
+def _moved(wide: pl.DataFrame, names: list[str], views: list[View]) -> pl.DataFrame:
+    """All runs with one fact moved up, then down, one after the other; neighbours' facts are left to be found again."""
+    roots = {root for view in views for root in view.rule.observed.meta.root_names()}
+    based = {base.rpartition("__")[2] for root in (*roots, *DERIVED) for base in base_names(root)}
+    ids = [f"{prefix}__run_id" for prefix in NEIGHBOURS]
+    own = wide.select("run_id", *ids, *sorted(based & set(wide.columns)), *(f"{name}{RES}" for name in names))
+    moves = pl.DataFrame([{"fact": name, "moved": sign} for name, sign in product(names, (1, -1))])
+    step = {name: pl.col("moved") * pl.col(f"{name}{RES}").fill_null(0) for name in names}
+    return own.join(moves, how="cross").with_columns(
+        pl.when(pl.col("fact") == name).then(pl.col(name) + step[name]).otherwise(name).alias(name) for name in names
+    )
 
 
 def _worst_view(each: pl.DataFrame) -> pl.DataFrame:

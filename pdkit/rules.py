@@ -37,12 +37,6 @@ class Bound:
     low: float | None = None
     high: float | None = None
 
-    def beyond(self, observed: pl.Expr, slack: pl.Expr) -> pl.Expr:
-        """Surely beyond: also if the printed digits err by all they can."""
-        under = pl.lit(False) if self.low is None else observed + slack < self.low
-        over = pl.lit(False) if self.high is None else observed - slack > self.high
-        return under | over
-
     def __str__(self) -> str:
         low, high = ("" if side is None else f"{side:g}" for side in (self.low, self.high))
         return f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"

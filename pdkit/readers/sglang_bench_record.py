@@ -406,8 +406,9 @@ def gap_statistics(raw: memoryview) -> Gaps | None:
             histogram[edge] = histogram.get(edge, 0) + count
     if not parts:
         return _slice_statistics(np.zeros(0, np.int64), np.zeros(0))
-    arrays = [np.concatenate(column) for column in zip(*(part.arrays for part in parts), strict=True)]
-    return Gaps(*arrays, histogram)  # type: ignore[arg-type] # one array a field, then the histogram
+    columns = (np.concatenate(column) for column in zip(*(part.arrays for part in parts), strict=True))
+    length, total, p50, p99, longest, zeros, impossible = columns
+    return Gaps(length, total, p50, p99, longest, zeros, impossible, histogram)
 
 
 def _slices(raw: memoryview) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
