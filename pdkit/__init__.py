@@ -1,3 +1,51 @@
 """May these serving-benchmark numbers be believed, and if so, what do they say?"""
 
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from pdkit.judge import judge as judge
+    from pdkit.load import load as load
+
+_FUNCTIONS = ("load", "judge")  # each is the function of the module that has its name
+_ROOMS = (
+    "charts",
+    "checks",
+    "errors",
+    "formats",
+    "metrics",
+    "parts",
+    "policy",
+    "redact",
+    "report",
+    "results",
+    "tables",
+)
+
+
+class _FrontDoor(ModuleType):
+    """`pdkit.load` is the function, whoever imported the module `pdkit.load` before: importing binds the module here."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _FUNCTIONS and isinstance(value, ModuleType):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+def __getattr__(name: str) -> object:
+    """What a notebook asks for, imported when it asks; importing pdkit alone loads nothing."""
+    if name not in _FUNCTIONS and name not in _ROOMS:
+        raise AttributeError(f"module 'pdkit' has no attribute {name!r}; it has {', '.join((*_FUNCTIONS, *_ROOMS))}")
+    import_module(f"pdkit.{name}")
+    return vars(sys.modules[__name__])[name]
+
+
+def __dir__() -> list[str]:
+    return sorted((*_FUNCTIONS, *_ROOMS, "__version__"))
+
+
+sys.modules[__name__].__class__ = _FrontDoor
