@@ -258,7 +258,9 @@ def latency_fits_into_the_run() -> Rule:
 
 
 @check(
-    "PD315", voids="run", says="the files of this run disagree on {disagreements:,.0f} numbers, first {disagreement}"
+    "PD315",
+    voids="run",
+    says="numbers that the files of this run state differently: {disagreements:,.0f}, first {disagreement}",
 )
 def sources_of_a_run_agree() -> tuple[Rule, ...]:
     """What two files say of one run is the same.

@@ -24,7 +24,15 @@ SETTINGS: dict[str, Any] = {
     "experiment": "e", "reader": "sglang_bench_log", "tool": "sglang", "backend": "sglang", "dataset": "random",
     "ignore_eos": True, "streaming": True, "complete": True, "crashed_after": False, "client_definition": "python",
 }  # fmt: skip
-GOOD_REQUEST = {"ok": True, "output_tok": 100, "text_chars": 400, "ttft_ms": 120.0, "tpot_ms": 19.0, "itl_count": 99, "nonfinite_count": 0}
+GOOD_REQUEST = {
+    "ok": True,
+    "output_tok": 100,
+    "text_chars": 400,
+    "ttft_ms": 120.0,
+    "tpot_ms": 19.0,
+    "itl_count": 99,
+    "nonfinite_count": 0,
+}
 
 
 def evidence(
@@ -44,7 +52,9 @@ def evidence(
         for line, (fact, value) in enumerate(stated.items(), 1)
     ]
     rows = [
-        {"seen_id": seen, "request_index": i, "source_file": "run.jsonl", "source_line": 1, "source_item": i} | GOOD_REQUEST | given
+        {"seen_id": seen, "request_index": i, "source_file": "run.jsonl", "source_line": 1, "source_item": i}
+        | GOOD_REQUEST
+        | given
         for i, given in enumerate(requests or [])
     ]
     run = {"seen_id": seen, "source_file": file, "source_line": 99} | SETTINGS | (settings or {})

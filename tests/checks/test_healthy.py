@@ -49,7 +49,13 @@ def test_no_rule_doubts_a_healthy_run(rule: str):
 @pytest.mark.parametrize("rule", RULES)
 def test_a_rule_that_knows_nothing_neither_passes_nor_fails(rule: str):
     nothing = dict.fromkeys(HEALTHY)
-    blind = judged(settings=dict.fromkeys(SETTINGS) | {"experiment": "e"}, requests=[dict.fromkeys(("ok", "output_tok", "text_chars", "ttft_ms", "tpot_ms", "itl_count", "nonfinite_count"))], **nothing)
+    blind = judged(
+        settings=dict.fromkeys(SETTINGS) | {"experiment": "e"},
+        requests=[
+            dict.fromkeys(("ok", "output_tok", "text_chars", "ttft_ms", "tpot_ms", "itl_count", "nonfinite_count"))
+        ],
+        **nothing,
+    )
     assert outcome(blind, rule) in ("not_evaluated", "not_applicable") or rule == "PD209"
     assert verdict(blind) in ("unverified", "no measured result")
 

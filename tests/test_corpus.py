@@ -1,0 +1,120 @@
+"""Real logs beside the project, where they are: no healthy run refused, no silent failure believed."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pdkit.judge import judge
+from pdkit.load import load
+from pdkit.results import Judgement
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no corpus of real logs at {CORPUS}")
+
+BELIEVED = ["measured", "measured, with doubts"]
+# levels of an organic failure: how many answers of each came back empty stands in server/truth.jsonl
+LANES = {1: "good", 8: "bad", 16: "bad"}
+# the grep of the sweep script in cases.md
+KEPT = re.compile(
+    r"Successful requests|Benchmark duration|Output token throughput|Total token throughput|Mean TPOT|Median TPOT"
+    r"|Mean TTFT|Median TTFT|Mean E2E",
+    re.IGNORECASE,
+)
+
+
+@cache
+def judged(*patterns: str) -> Judgement:
+    paths = [path for pattern in patterns for path in CORPUS.glob(pattern)]
+    return judge(load(paths))
+
+
+def truth(experiment: str, users: float | None) -> str:
+    name = experiment.rpartition("client-runs/")[2].partition("/")[0]
+    if "organic-lanes" in name:
+        return LANES[int(users or 0)]
+    return "good" if "healthy" in name or "smallpool" in name else "bad"
+
+
+def verdicts(judgement: Judgement) -> list[tuple[str, float | None, str, str]]:
+    rows = judgement.verdicts.select("experiment", "concurrency", "verdict").rows()
+    return [(name, users, truth(name, users), str(verdict)) for name, users, verdict in rows]
+
+
+CONSOLE, RECORD = "client-runs/[abcnr]-*/stdout*.log", "client-runs/[abcnr]-*/result.jsonl"
+
+
+@pytest.mark.parametrize("given", [(CONSOLE, RECORD), (CONSOLE,), (RECORD,)], ids=["both", "console", "record"])
+def test_no_healthy_run_of_a_real_client_is_refused_and_no_failure_is_called_measured(given: tuple[str, ...]):
+    for name, users, true, verdict in verdicts(judged(*given)):
+        if true == "good":
+            assert verdict in BELIEVED, (name, users)
+        else:
+            assert verdict != "measured", (name, users)
+
+
+def test_with_per_request_evidence_every_silent_failure_is_refused():
+    bad = [row for row in verdicts(judged(CONSOLE, RECORD)) if row[2] == "bad"]
+    assert len(bad) == 15
+    assert {verdict for *_, verdict in bad} == {"no measured result"}
+
+
+def test_from_the_console_alone_only_three_empty_answers_of_24_are_merely_doubted():
+    doubted = [
+        (name, users)
+        for name, users, true, verdict in verdicts(judged(CONSOLE))
+        if true == "bad" and verdict in BELIEVED
+    ]
+    assert [(name.rpartition("/")[2][:15], users) for name, users in doubted] == [("c-organic-lanes", 8)]
+
+
+def test_console_and_record_of_one_invocation_are_one_run():
+    judgement = judged(CONSOLE, RECORD)
+    sources = judgement.facts.group_by("sources").len().sort("sources").rows()
+    assert sources == [(1.0, 1), (2.0, 30)]  # the one run that left no record
+
+
+def test_a_filtered_console_is_never_measured(tmp_path: Path):
+    for number, log in enumerate(sorted(CORPUS.glob(CONSOLE))):
+        kept = [line for line in re.split(r"[\r\n]", log.read_text("utf-8")) if KEPT.search(line)]
+        (tmp_path / f"{number}.log").write_text("\n".join(["===== PD concurrency=8 (n=24) =====", *kept, "ALL_DONE"]))
+    judgement = judge(load(tmp_path))
+    assert judgement.verdicts.height == 31  # a run a log
+    assert judgement.verdicts["verdict"].cast(str).is_in(["unverified", "no measured result"]).all()
+
+
+def test_another_clients_output_is_not_read_as_sglangs():
+    judgement = judged("client-runs/v-*/*", "other-clients/**/*.*")
+    assert judgement.verdicts.is_empty()
+
+
+@pytest.mark.parametrize(
+    "name", ["healthy", "0.4.3-0.4.5", "0.4.6-0.5.3", "0.5.4-0.5.5", "0.5.6-0.5.7", "0.5.8-0.5.12", "2to1"]
+)
+def test_healthy_samples_of_every_version_are_believed(name: str):
+    judgement = judged(f"sglang-samples/*{name}*.txt")
+    assert judgement.verdicts["verdict"].cast(str).is_in(BELIEVED).all()
+    assert judgement.verdicts.height == 1
+
+
+@pytest.mark.parametrize("name", ["PD_all_empty", "half_empty", "RUST_client_all_failed", "all_failed_no_summary"])
+def test_faulty_samples_are_refused(name: str):
+    judgement = judged(f"sglang-samples/*{name}*.txt")
+    assert judgement.verdicts["verdict"].cast(str).to_list() == ["no measured result"]
+
+
+def test_no_public_run_is_refused_by_an_output_or_identity_rule_but_the_known_fake():
+    judgement = judged("public/**/*")
+    refused = judgement.results.filter(pl.col("severity") == "refuse", pl.col("rule").str.contains("PD[123]"))
+    by_run = refused.join(judgement.verdicts.select("run_id", "experiment"), on="run_id")
+    assert {name.rpartition("/")[2] for name in by_run["experiment"]} == {"issues"}  # sgl-project/sglang#12389
+    assert {"PD101", "PD201"} <= set(by_run["rule"])
+
+
+def test_public_runs_without_a_block_have_no_measured_result():
+    judgement = judged("public/**/*")
+    without = judgement.verdicts.filter(pl.col("refused_by").list.contains("PD401"))
+    assert without.height == 9
+    assert without["completed"].null_count() == 9
