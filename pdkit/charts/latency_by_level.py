@@ -3,105 +3,116 @@
 import altair as alt
 import polars as pl
 
-from pdkit.charts.levels import ROWS, gap_sentences, gap_strip, in_segments, level_order, named, provenance, refused
-from pdkit.charts.lines import HEADROOM, axis_title, experiment_colour, labels, latencies, marks, which_statistic
-from pdkit.charts.theme import PLOT_PX, REFUSED, Panel, Picture, in_words, picture
+from pdkit.charts.levels import (
+    fitting,
+    gap_strip,
+    gaps_in_words,
+    greatest,
+    in_segments,
+    level_order,
+    named,
+    provenance,
+    refused,
+)
+from pdkit.charts.lines import (
+    HEADROOM,
+    axis_title,
+    experiment_colour,
+    labels,
+    latencies,
+    line,
+    marks,
+    not_shown,
+    told,
+    which_statistic,
+)
+from pdkit.charts.theme import CROSS, PLOT_PX, REFUSED, Picture, in_words, layered, picture
 from pdkit.metrics import CLOCKS
 from pdkit.parts import chart
 from pdkit.results import NO_RESULT, Published
-from pdkit.units import listed, plural, show
+from pdkit.units import plural, show
 
 _TITLE = "How long do requests take at each level?"
 _CLOCKS = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
 _HEIGHT_PX = 105
-_LABELLED = 12  # points of a panel that have room for their number
+_CHAR_PX = 6.3  # of a level's name below the axis
+_TOLD = told("statistic", titles_of={"statistic": "Statistic", "ms": "Latency (ms)"})
 
 
 @chart(question=_TITLE)
 def latency_by_level(published: Published) -> Picture:
     """Each panel is one clock, from the lowest level at the left to the highest at the right.
 
-    TPOT is a request's mean, ITL a single gap: an ITL far above TPOT means pauses. A level marked ✕ has no measured
-    result; the line breaks there. Hollow points are unverified.
+    TPOT is a request's mean, ITL a single gap: an ITL far above TPOT means pauses. A cross stands at a level without a
+    measured result; the line breaks there, and the strip below says whose it is. Hollow points are unverified.
     """
-    runs = named(published.runs)
-    rows = runs.join(latencies(published, _CLOCKS), on="run_id", how="left", maintain_order="left").head(ROWS)
+    runs, left_out = fitting(named(published.runs), rows_each=len(_CLOCKS) * 2)
+    rows = runs.join(latencies(published, _CLOCKS), on="run_id", how="left", maintain_order="left")
     points = in_segments(rows, holds=pl.col("ms").is_not_null(), by=["title", "clock"])
-    gaps = runs.join(points.select("run_id").unique(), on="run_id", how="anti", maintain_order="left")
+    gaps = runs.join(points, on="run_id", how="anti", maintain_order="left")
     if points.is_empty():
-        lost = f" {'; '.join(gap_sentences(gaps)[:6])}." if gaps.height else ""
-        return in_words(f"No level has a latency that may be published.{lost}", title=_TITLE, notes=[provenance(runs)])
-    colour, many = experiment_colour(runs)
-    shown = [clock for clock in _CLOCKS if clock in points["clock"]]
-    panels: list[Panel] = [
-        _panel(points, clock, runs=runs, gaps=gaps, colour=colour, last=clock == shown[-1]) for clock in shown
-    ]
-    unseen = [CLOCKS[clock][0] for clock in _CLOCKS if clock not in shown]
-    notes = [
-        provenance(runs),
-        which_statistic(points),
-        many,
-        f"No {listed(unseen)} that may be published." if unseen else "",
-    ]
+        lack = f"No level has a latency that may be published.{gaps_in_words(gaps)}"
+        return in_words(lack, title=_TITLE, notes=[provenance(runs)])
+    colour, many = experiment_colour(points)
+    order, shown = level_order(runs), [clock for clock in _CLOCKS if clock in points["clock"]]
+    panels = [_panel(points, clock, order=order, gaps=gaps, colour=colour, last=clock == shown[-1]) for clock in shown]
+    notes = [provenance(runs), which_statistic(points), not_shown(_CLOCKS, points), many, left_out]
     return picture([*panels, *gap_strip(gaps)], title=_TITLE, notes=notes, description=_described(runs, points))
 
 
 def _panel(
-    points: pl.DataFrame, clock: str, *, runs: pl.DataFrame, gaps: pl.DataFrame, colour: alt.Color, last: bool
-) -> Panel:
+    points: pl.DataFrame, clock: str, *, order: list[str], gaps: pl.DataFrame, colour: alt.Color, last: bool
+) -> alt.LayerChart:
     rows = points.filter(pl.col("clock") == clock)
     data = rows.select("title", "level", "rank", "verdict", "statistic", "segment", pl.col("ms").round(3))
-    order = level_order(runs)
-    axis = (
-        alt.Axis(title="Level", labelAngle=0 if len(order) <= 6 else -40, labelOverlap=False)
-        if last
-        else alt.Axis(title=None, labels=False, ticks=False)
-    )
-    x = alt.X("level:O", scale=alt.Scale(domain=order), axis=axis)
-    most = rows["ms"].max()
-    top = float(most) * HEADROOM * 1.1 if isinstance(most, float) and most > 0 else 1.0
-    y = alt.Y(
-        "ms:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(title=axis_title(clock, rows), tickCount=3)
-    )
+    top = greatest(rows["ms"]) * HEADROOM * HEADROOM or 1.0
+    x = alt.X("level:O", scale=alt.Scale(domain=order), axis=_level_axis(order, last=last))
+    up = alt.Axis(title=axis_title(clock, rows), tickCount=3, minExtent=40, maxExtent=40)
+    y = alt.Y("ms:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=up)
     base = alt.Chart(data).encode(x=x, y=y, tooltip=_TOLD)
-    line = base.mark_line(strokeWidth=1.6, opacity=0.6).encode(color=colour, order="rank:Q", detail="segment:N")
-    words = labels(_texts(data), x=x, y=y) if data.height <= _LABELLED else []
+    words = labels(_numbers(data, order=order, top=top), x=x, y=y, height=_HEIGHT_PX)
     drawn = marks(base, verdicts=points["verdict"].to_list(), colour=colour)
-    return alt.layer(_crosses(gaps, x), line, *drawn, *words).properties(width=PLOT_PX, height=_HEIGHT_PX)
+    return layered(_crosses(gaps, x), line(base, colour), *drawn, *words, width=PLOT_PX, height=_HEIGHT_PX)
 
 
-def _texts(data: pl.DataFrame) -> list[dict[str, object]]:
+def _level_axis(order: list[str], *, last: bool) -> alt.Axis:
+    """The names of the levels below the last panel, slanted where they would run into each other."""
+    if not last:
+        return alt.Axis(title=None, labels=False, ticks=False, domain=True)
+    fits = max(len(level) for level in order) * _CHAR_PX <= PLOT_PX / len(order)
+    return alt.Axis(title="Level", labelAngle=0 if fits else -40, labelOverlap="greedy", labelLimit=150)
+
+
+def _numbers(data: pl.DataFrame, *, order: list[str], top: float) -> pl.DataFrame:
+    """Each point's value in words, and where on the plot it lies."""
     mean = pl.when(pl.col("statistic") == "mean").then(pl.lit(" mean")).otherwise(pl.lit(""))
-    number = pl.col("ms").map_elements(lambda ms: f"{ms:,.4g}" if ms < 1000 else f"{ms:,.0f}", return_dtype=pl.String)
-    return data.select(
-        "level", "ms", pl.concat_str(number, mean).alias("text"), pl.lit("right").alias("side")
-    ).to_dicts()
+    number = pl.Series("number", [f"{ms:,.0f}" if ms >= 1000 else f"{ms:.4g}" for ms in data["ms"]], dtype=pl.String)
+    column = pl.col("level").replace_strict(
+        {level: index for index, level in enumerate(order)}, return_dtype=pl.Float64
+    )
+    return data.with_columns(number).select(
+        "level",
+        "ms",
+        pl.concat_str("number", mean).alias("text"),
+        ((column + 0.5) / len(order)).alias("across"),
+        (pl.col("ms") / top).alias("up"),
+    )
 
 
 def _crosses(gaps: pl.DataFrame, x: alt.X) -> alt.Chart:
-    """A cross at the foot of each level that some experiment has no measured result for."""
-    values = (
-        gaps.filter(pl.col("verdict") == NO_RESULT)
-        .group_by("level", maintain_order=True)
-        .agg(pl.col("title").unique(maintain_order=True).str.join("; "))
-    )
-    told = [alt.Tooltip("level:N", title="Level"), alt.Tooltip("title:N", title="No measured result")]
-    return (
-        alt.Chart(values)
-        .mark_text(text="✕", color=REFUSED, fontSize=13, baseline="bottom", dy=-2)
-        .encode(x=x, y=alt.value(_HEIGHT_PX), tooltip=told)
-    )
-
-
-_TOLD = [
-    alt.Tooltip("title:N", title="Experiment"), alt.Tooltip("level:N", title="Level"), alt.Tooltip("verdict:N", title="Verdict"),
-    alt.Tooltip("statistic:N", title="Statistic"), alt.Tooltip("ms:Q", title="Latency (ms)", format=",.2f"),
-]  # fmt: skip
+    """A cross at the foot of each level for which some experiment has no measured result."""
+    refusals = gaps.filter(pl.col("verdict") == NO_RESULT).group_by("level", maintain_order=True)
+    whose = refusals.agg(pl.col("title").unique(maintain_order=True).str.join("; "))
+    told_of = [alt.Tooltip("level:N", title="Level"), alt.Tooltip("title:N", title="No measured result")]
+    point = alt.Chart(whose).mark_point(shape=CROSS, filled=True, size=55, opacity=1, color=REFUSED)
+    return point.encode(x=x, y=alt.value(_HEIGHT_PX - 8), tooltip=told_of)
 
 
 def _described(runs: pl.DataFrame, points: pl.DataFrame) -> str:
-    first = points.filter(pl.col("clock") == points["clock"][0])
-    low, high = (first.sort("ms").row(end, named=True) for end in (0, -1))
-    name = CLOCKS[low["clock"]][0]
-    span = f"{name} goes from {show(low['ms'], 'ms')} at {low['level']} to {show(high['ms'], 'ms')} at {high['level']}"
-    return f"Latencies by level for {plural(points['run_id'].n_unique(), 'run')}; {span}. {refused(runs)}."
+    clock = points["clock"][0]
+    ordered = points.filter(pl.col("clock") == clock).sort("ms")
+    low, high = ordered.row(0, named=True), ordered.row(-1, named=True)
+    ends = (f"{show(low['ms'], 'ms')} at {low['level']}", f"{show(high['ms'], 'ms')} at {high['level']}")
+    span = f"from {ends[0]} to {ends[1]}" if ordered.height > 1 else f"is {ends[0]}"
+    many = plural(points["run_id"].n_unique(), "run")
+    return f"Latencies by level for {many}; {CLOCKS[clock][0]} {span}. {refused(runs)}."

@@ -3,28 +3,32 @@
 import altair as alt
 import polars as pl
 
-from pdkit.charts.levels import ROWS, gap_sentences, gap_strip, in_segments, named, provenance, refused
+from pdkit.charts.levels import fitting, gap_strip, gaps_in_words, greatest, in_segments, named, provenance, refused
 from pdkit.charts.lines import (
     HEADROOM,
-    apart,
     axis_title,
+    believed,
     experiment_colour,
-    finite,
     labels,
     latencies,
+    line,
     marks,
+    not_shown,
+    onto,
+    told,
     which_statistic,
 )
-from pdkit.charts.theme import PLOT_PX, Panel, Picture, in_words, picture
-from pdkit.metrics import CLOCKS, METRICS
+from pdkit.charts.theme import PLOT_PX, Picture, in_words, layered, picture
+from pdkit.metrics import METRICS
 from pdkit.parts import chart
 from pdkit.results import Published
-from pdkit.units import listed, plural, show
+from pdkit.units import plural, show
 
 _TITLE = "What does more throughput cost in latency?"
 _CLOCKS = ("ttft_ms", "tpot_ms", "e2e_ms")
 _CAME = METRICS["received_throughput_tok_per_s"]
-_HEIGHT_PX = 130
+_HEIGHT_PX = 135
+_TOLD = told("statistic", titles_of={"statistic": "Statistic", "ms": "Latency (ms)", "x": _CAME.axis})
 
 
 @chart(question=_TITLE)
@@ -34,74 +38,43 @@ def latency_vs_throughput(published: Published) -> Picture:
     Where the curve turns upward without going right, more users only wait longer. A level without a measured result is
     not drawn: the line breaks there, and the strip below names it. Hollow points are unverified.
     """
-    runs = named(published.runs).join(
-        published.wide(_CAME.name).select("run_id", finite(_CAME.name).alias("x")), on="run_id", how="left"
-    )
-    rows = runs.join(latencies(published, _CLOCKS), on="run_id", how="left", maintain_order="left").head(ROWS)
-    drawn = pl.col("x").is_not_null() & pl.col("ms").is_not_null()
-    points = in_segments(rows, holds=drawn, by=["title", "clock"])
-    gaps = runs.join(points.select("run_id").unique(), on="run_id", how="anti", maintain_order="left")
+    x = published.wide(_CAME.name).select("run_id", believed(_CAME.name).alias("x"))
+    runs, left_out = fitting(named(published.runs), rows_each=len(_CLOCKS) * 2)
+    rows = runs.join(x, on="run_id", how="left", maintain_order="left")
+    rows = rows.join(latencies(published, _CLOCKS), on="run_id", how="left", maintain_order="left")
+    holds = pl.col("x").is_not_null() & pl.col("ms").is_not_null()
+    points = in_segments(rows, holds=holds, by=["title", "clock"])
+    gaps = runs.join(points, on="run_id", how="anti", maintain_order="left")
     if points.is_empty():
-        lost = f" {'; '.join(gap_sentences(gaps)[:6])}." if gaps.height else ""
-        return in_words(
-            f"No level has both a latency and a received throughput that may be published.{lost}",
-            title=_TITLE,
-            notes=[provenance(runs)],
-        )
-    colour, many = experiment_colour(runs)
+        lack = f"No level has both a latency and a received throughput that may be published.{gaps_in_words(gaps)}"
+        return in_words(lack, title=_TITLE, notes=[provenance(runs)])
+    colour, many = experiment_colour(points)
     shown = [clock for clock in _CLOCKS if clock in points["clock"]]
-    panels: list[Panel] = [
-        _panel(points.filter(pl.col("clock") == clock), clock, points=points, colour=colour, last=clock == shown[-1])
-        for clock in shown
-    ]
-    unseen = [CLOCKS[clock][0] for clock in _CLOCKS if clock not in shown]
-    notes = [
-        provenance(runs),
-        which_statistic(points),
-        many,
-        f"No {listed(unseen)} that may be published." if unseen else "",
-    ]
+    panels = [_panel(points, clock, colour=colour, last=clock == shown[-1]) for clock in shown]
+    notes = [provenance(runs), which_statistic(points), not_shown(_CLOCKS, points), many, left_out]
     return picture([*panels, *gap_strip(gaps)], title=_TITLE, notes=notes, description=_described(runs, points))
 
 
-def _panel(rows: pl.DataFrame, clock: str, *, points: pl.DataFrame, colour: alt.Color, last: bool) -> Panel:
-    tops = {"x": _top(points["x"]), "ms": _top(rows["ms"])}
-    data = rows.select(
-        "title", "level", "rank", "verdict", "statistic", "segment", pl.col("x").round(2), pl.col("ms").round(3)
-    )
-    axis = (
-        alt.Axis(title=_CAME.axis, tickCount=6)
-        if last
-        else alt.Axis(title=None, labels=False, ticks=False, tickCount=6)
-    )
-    x = alt.X("x:Q", scale=alt.Scale(domain=[0, tops["x"]], nice=False), axis=axis)
-    y = alt.Y(
-        "ms:Q",
-        scale=alt.Scale(domain=[0, tops["ms"]], nice=False),
-        axis=alt.Axis(title=axis_title(clock, rows), tickCount=4),
-    )
+def _panel(points: pl.DataFrame, clock: str, *, colour: alt.Color, last: bool) -> alt.LayerChart:
+    rows = points.filter(pl.col("clock") == clock)
+    right, top = (greatest(series) * HEADROOM or 1.0 for series in (points["x"], rows["ms"]))
+    numbers = [pl.col("x").round(2), pl.col("ms").round(3)]
+    data = rows.select("title", "level", "rank", "verdict", "statistic", "segment", *numbers)
+    bare = {} if last else {"title": None, "labels": False, "ticks": False}
+    across = alt.Axis(**{"title": _CAME.axis, "tickCount": 6} | bare)  # type: ignore[arg-type]
+    up = alt.Axis(title=axis_title(clock, rows), tickCount=4, minExtent=40, maxExtent=40)
+    x = alt.X("x:Q", scale=alt.Scale(domain=[0, right], nice=False), axis=across)
+    y = alt.Y("ms:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=up)
     base = alt.Chart(data).encode(x=x, y=y, tooltip=_TOLD)
-    line = base.mark_line(strokeWidth=1.6, opacity=0.6).encode(color=colour, order="rank:Q", detail="segment:N")
-    text = pl.when(pl.col("statistic") == "mean").then(pl.format("{}, mean", "level")).otherwise("level")
-    words = labels(list(apart(data.with_columns(text.alias("text")), tops=tops, height=_HEIGHT_PX)), x=x, y=y)
-    return alt.layer(line, *marks(base, verdicts=points["verdict"].to_list(), colour=colour), *words).properties(
-        width=PLOT_PX, height=_HEIGHT_PX
-    )
-
-
-def _top(numbers: pl.Series) -> float:
-    """The end of an axis that begins at zero."""
-    most = numbers.max()
-    return float(most) * HEADROOM if isinstance(most, float) and most > 0 else 1.0
-
-
-_TOLD = [
-    alt.Tooltip("title:N", title="Experiment"), alt.Tooltip("level:N", title="Level"), alt.Tooltip("verdict:N", title="Verdict"), alt.Tooltip("statistic:N", title="Statistic"),
-    alt.Tooltip("ms:Q", title="Latency (ms)", format=",.2f"), alt.Tooltip("x:Q", title=_CAME.axis, format=",.2f"),
-]  # fmt: skip
+    mean = pl.when(pl.col("statistic") == "mean").then(pl.format("{}, mean", "level")).otherwise("level")
+    named_points = onto(data.select("x", "ms", mean.alias("text")), x=right, ms=top)
+    words = labels(named_points, x=x, y=y, height=_HEIGHT_PX)
+    drawn = marks(base, verdicts=points["verdict"].to_list(), colour=colour)
+    return layered(line(base, colour), *drawn, *words, width=PLOT_PX, height=_HEIGHT_PX)
 
 
 def _described(runs: pl.DataFrame, points: pl.DataFrame) -> str:
     best = points.sort("x").row(-1, named=True)
-    most = f"the most that was received is {show(best['x'], _CAME.unit)} at {best['level']} ({best['title']})"
-    return f"Latency against received throughput for {plural(points['run_id'].n_unique(), 'run')}; {most}. {refused(runs)}."
+    most = f"most is received at {best['level']}: {show(best['x'], _CAME.unit)} ({best['title']})"
+    many = plural(points["run_id"].n_unique(), "run")
+    return f"Latency against received throughput for {many}; {most}. {refused(runs)}."

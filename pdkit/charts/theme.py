@@ -15,12 +15,13 @@ SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v5.json"  # what Jupyte
 VEGA_LITE: Final = "6.4"  # what vl-convert draws with; the page's bundle is the same
 EXACT_IN_JS: Final = 2**53  # whole numbers beyond this lose digits in a browser, silently
 
-PAGE_PX: Final = 640  # the width of a figure; narrower pages scroll it
-PLOT_PX: Final = 540  # of a panel with an axis on its left: axis, padding and half a label keep within the page
-_TITLE_CHARS, _SUBTITLE_CHARS = 66, 92  # what fits in PAGE_PX in the widest of the usual fonts
+PAGE_PX: Final = 640  # the widest that a figure may be; narrower pages scroll it
+PLOT_PX: Final = 540  # of a panel with an axis at its left: that, half a label and the padding keep within the page
+_TITLE_CHARS, _SUBTITLE_CHARS = 66, 92  # what fits there in the widest of the usual fonts
 
 # Blue is believed, grey cannot be told, vermillion is refused: told apart by all common kinds of colour blindness,
 # each at 3:1 or more on white; the shape says it again for print.
+CROSS: Final = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
 VERDICT_COLOURS: Final[Mapping[Verdict, str]] = {
     MEASURED: "#0b5fa5",
     DOUBTS: "#3d8fd1",
@@ -31,12 +32,24 @@ VERDICT_SHAPES: Final[Mapping[Verdict, str]] = {
     MEASURED: "circle",
     DOUBTS: "diamond",
     UNVERIFIED: "square",
-    NO_RESULT: "cross",
+    NO_RESULT: CROSS,
 }
-RECEIVED, CLAIMED_FILL, REFUSED = "#0b5fa5", "#f7d9c8", "#c2410c"
-INK, QUIET, RULE, FAINT = "#1f2937", "#4b5563", "#9ca3af", "#e5e7eb"
+RECEIVED: Final = VERDICT_COLOURS[MEASURED]
+REFUSED: Final = VERDICT_COLOURS[NO_RESULT]
+CLAIMED_FILL: Final = "#e5e7eb"
+REFUSED_FILL: Final = "#f9dccb"
+INK, QUIET, AXIS, FAINT = "#1f2937", "#4b5563", "#9ca3af", "#e5e7eb"
 # Lines of experiments; none is the vermillion of a refusal.
-EXPERIMENT_COLOURS: Final = ("#0b5fa5", "#a16207", "#0f766e", "#86198f", "#4d4d4d", "#65a30d", "#db2777", "#60a5fa")
+EXPERIMENT_COLOURS: Final = (
+    "#0b5fa5",
+    "#a16207",
+    "#0f766e",
+    "#86198f",
+    "#4d4d4d",
+    "#65a30d",
+    "#db2777",
+    "#4f8fe0",
+)
 # Levels from low to high; the light end of the scheme would vanish on white.
 LEVEL_SCHEME: Final = alt.SchemeParams(name="viridis", extent=[0.85, 0.0])
 
@@ -45,26 +58,51 @@ CONFIG: Final = {
     "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
     "view": {"stroke": None},
     "axis": {
-        "labelColor": QUIET, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8,
-        "gridColor": FAINT, "domainColor": RULE, "tickColor": RULE,
+        "labelColor": QUIET,
+        "titleColor": INK,
+        "labelFontSize": 11,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+        "gridColor": FAINT,
+        "domainColor": AXIS,
+        "tickColor": AXIS,
     },
-    "axisY": {"minExtent": 40, "maxExtent": 40},  # panels below each other stay aligned
-    "legend": {"orient": "bottom", "labelColor": INK, "titleColor": INK, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal", "labelLimit": 560, "symbolSize": 70},
-    "title": {"anchor": "start", "color": INK, "fontSize": 15, "fontWeight": 600, "subtitleColor": QUIET, "subtitleFontSize": 12, "subtitlePadding": 5, "offset": 12},
+    "legend": {
+        "orient": "bottom",
+        "labelColor": INK,
+        "titleColor": INK,
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "titleFontWeight": "normal",
+        "labelLimit": 540,
+        "symbolSize": 70,
+        "symbolOpacity": 1,
+    },
+    "title": {
+        "anchor": "start",
+        "color": INK,
+        "fontSize": 15,
+        "fontWeight": 600,
+        "subtitleColor": QUIET,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 5,
+        "offset": 12,
+    },
     "text": {"color": INK, "fontSize": 11},
     "concat": {"spacing": 14},
-}  # fmt: skip
+}
 
 Picture = alt.VConcatChart
-Panel = alt.Chart | alt.LayerChart | alt.HConcatChart | alt.VConcatChart
+Panel = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 Bundle = tuple[dict[str, object], dict[str, object]]
 
 
 def enable() -> None:
-    """Charts of this session are drawn by `render`, in pdkit's theme."""
+    """Charts of this session are drawn by `render`, and those made by hand look like pdkit's."""
     alt.renderers.register("pdkit", render)
     alt.renderers.enable("pdkit")
-    alt.theme.register("pdkit", enable=True)(lambda: alt.theme.ThemeConfig(config=CONFIG))  # type: ignore[typeddict-item]
+    alt.theme.register("pdkit", enable=True)(lambda: {"config": CONFIG})  # type: ignore[typeddict-item]
 
 
 def render(spec: dict[str, object], **_: object) -> Bundle:
@@ -78,9 +116,7 @@ def render(spec: dict[str, object], **_: object) -> Bundle:
     _refuse_unspeakable(spec, "chart")
     words = spec.get("description")
     if not isinstance(words, str) or not words.strip():
-        raise PdkitError(
-            "chart: no description; `.properties(description=...)` is what those who cannot see it are told"
-        )
+        raise PdkitError("chart: no description; `.properties(description=...)` would tell those who cannot see it")
     shown = {"background": "white"} | spec | {"$schema": SCHEMA}
     config = shown.get("config")
     # labels on every mark make the still picture a third larger; its alternative text is the description
@@ -90,7 +126,7 @@ def render(spec: dict[str, object], **_: object) -> Bundle:
 
 
 def _refuse_unspeakable(part: object, where: str) -> None:
-    """Python writes NaN into JSON and a browser then draws nothing at all: better to say where it is."""
+    """Python writes NaN into JSON, and a browser then draws nothing at all: better to say where it is."""
     if isinstance(part, float) and not math.isfinite(part):
         raise PdkitError(f"{where}: holds {part!r}; null, or a place beside the axis, would be right")
     if isinstance(part, int) and abs(part) > EXACT_IN_JS:
@@ -104,31 +140,38 @@ def _refuse_unspeakable(part: object, where: str) -> None:
 
 
 def picture(panels: Sequence[Panel], *, title: str, notes: Sequence[str], description: str) -> Picture:
-    """Panels below each other as one figure: a title in words, what must be known of the data, the alternative text."""
+    """Panels below each other as one figure: title, what must be known of the data, alternative text."""
     lines = [line for note in notes if note for line in textwrap.wrap(note, _SUBTITLE_CHARS)]
     heading = alt.TitleParams(text=textwrap.wrap(title, _TITLE_CHARS), subtitle=lines)
-    return alt.vconcat(*panels).properties(title=heading, description=description).configure(**CONFIG)
+    return Picture(vconcat=list(panels), title=heading, description=description, config=CONFIG)
 
 
 def in_words(sentence: str, *, title: str, notes: Sequence[str] = ()) -> Picture:
     """A figure for which there are no numbers: it says which are missing, and is never left out."""
     lines = textwrap.wrap(sentence, 80)
-    frame = alt.Chart(alt.Data(values=[{"text": lines}])).properties(width=PLOT_PX, height=24 + 18 * len(lines))
-    text = frame.mark_text(
-        align="left", baseline="middle", fontSize=13, lineHeight=18, color=QUIET, dy=-9 * (len(lines) - 1)
-    )
-    placed = text.encode(x=alt.value(10), text=alt.Text("text:N"))
-    ground = frame.mark_rect(fill="#f9fafb", stroke=FAINT).encode(x=alt.value(0), x2=alt.value(PLOT_PX))
-    return picture([ground + placed], title=title, notes=notes, description=f"{title} {sentence}")
+    height = 24 + 18 * len(lines)
+    frame = alt.Chart(alt.InlineData(values=[{"text": lines}])).properties(width=PLOT_PX + 50, height=height)
+    ground = frame.mark_rect(fill="#f9fafb", stroke=FAINT).encode(x=alt.value(0), x2=alt.value(PLOT_PX + 50))
+    look = {"fontSize": 13, "lineHeight": 18, "color": QUIET, "dy": -9 * (len(lines) - 1)}
+    words = frame.mark_text(align="left", baseline="middle", **look).encode(x=alt.value(12), text="text:N")
+    return picture([layered(ground, words)], title=title, notes=notes, description=f"{title} {sentence}")
 
 
-def verdict_scales(verdicts: Sequence[str], words: Mapping[str, str] | None = None) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape by verdict, with one legend for both that lists what is shown; `words` says more of one."""
-    shown = [verdict for verdict in VERDICT_COLOURS if verdict in verdicts]
-    named = (
-        "".join(f"datum.label === '{verdict}' ? '{text}' : " for verdict, text in (words or {}).items()) + "datum.label"
-    )
-    legend = alt.Legend(title=None, labelExpr=named, columns=min(len(shown), 2), symbolOpacity=1)
-    colours = alt.Scale(domain=shown, range=[VERDICT_COLOURS[verdict] for verdict in shown])
-    shapes = alt.Scale(domain=shown, range=[VERDICT_SHAPES[verdict] for verdict in shown])
-    return alt.Color("verdict:N", scale=colours, legend=legend), alt.Shape("verdict:N", scale=shapes, legend=legend)
+def layered(*marks: alt.Chart, width: float | None = None, height: float | None = None) -> alt.LayerChart:
+    """Marks over each other in one panel."""
+    size = {name: value for name, value in (("width", width), ("height", height)) if value is not None}
+    return alt.LayerChart(layer=list(marks), **size)
+
+
+def heading(title: str) -> alt.TitleParams:
+    """The name of an experiment above its panel."""
+    return alt.TitleParams(text=title, fontSize=12, color=QUIET, limit=PAGE_PX - 40, offset=6, frame="bounds")
+
+
+def rimmed(text: alt.Chart, *, color: str, align: str, dx: float, dy: float) -> list[alt.Chart]:
+    """Words with a white rim, so that lines and points below do not make them unreadable."""
+    look = {"align": align, "dx": dx, "dy": dy, "baseline": "middle"}
+    return [
+        text.mark_text(stroke="white", strokeWidth=3, strokeJoin="round", **look),
+        text.mark_text(color=color, **look),
+    ]

@@ -3,133 +3,117 @@
 import altair as alt
 import polars as pl
 
-from pdkit.charts.levels import level_order, named, provenance, refused, titles
-from pdkit.charts.theme import CLAIMED_FILL, INK, QUIET, RECEIVED, REFUSED, Panel, Picture, in_words, picture
+from pdkit.charts.levels import greatest, level_order, named, provenance, refused, titles
+from pdkit.charts.lines import finite
+from pdkit.charts.theme import (
+    AXIS,
+    CLAIMED_FILL,
+    INK,
+    RECEIVED,
+    REFUSED,
+    REFUSED_FILL,
+    Picture,
+    heading,
+    in_words,
+    layered,
+    picture,
+)
 from pdkit.metrics import METRICS
 from pdkit.parts import chart
 from pdkit.results import CLAIMED, NO_RESULT, Judgement
-from pdkit.units import plural
+from pdkit.units import listed, plural
 
 _TITLE = "How much of the claimed text came back, level by level?"
 _CLAIM, _CAME, _PRINTED = (
-    METRICS["output_tok_sum"],
-    METRICS["retokenized_tok_sum"],
-    METRICS["output_throughput_tok_per_s"],
+    METRICS[name] for name in ("output_tok_sum", "retokenized_tok_sum", "output_throughput_tok_per_s")
 )
-_BARS_PX, _WORDS_PX, _ROW_PX = 290, 225, 34
-_PANELS, _ROWS = 24, 60  # a figure longer than this is a table; what is left out is counted
+_BARS_PX, _ROW_PX, _NAME_PX = 272, 34, 100
+_EXPERIMENTS, _LEVELS = 24, 60  # a longer figure is a table; what is left out is counted
+_TOLD = [
+    alt.Tooltip("level:N", title="Level"),
+    alt.Tooltip("verdict:N", title="Verdict"),
+    alt.Tooltip("claimed:Q", title=_CLAIM.axis, format=",.0f"),
+    alt.Tooltip("received:Q", title=_CAME.axis, format=",.0f"),
+    alt.Tooltip("printed:Q", title=f"{_PRINTED.axis}, printed", format=",.2f"),
+]
 
 
 @chart(question=_TITLE, evidence=True)
 def tokens_by_concurrency(judgement: Judgement) -> Picture:
     """Each row is a level: the pale bar is what the client claims, the blue bar inside it is what came back as text.
 
-    A healthy level fills its pale bar. Where the blue bar is short or absent, the throughput printed at the right counts
-    tokens that nobody received; it is then marked "claimed, not measured".
+    A healthy level fills its pale bar. Where the blue bar is short or absent, the throughput printed at the right
+    counts tokens that nobody received; it is then marked "claimed, not measured".
     """
     runs = _runs(judgement)
-    notes = [provenance(runs), f"Pale: {_CLAIM.title.lower()}. Blue: {_CAME.title.lower()}, the text that came back."]
-    if runs["claimed"].drop_nulls().is_empty() and runs["received"].drop_nulls().is_empty():
-        return in_words("No run states how many output tokens it claims or received.", title=_TITLE, notes=notes[:1])
-    drawn = titles(runs)[:_PANELS]
-    panels = [_panel(runs.filter(pl.col("title") == title).head(_ROWS), title) for title in drawn]
-    left_out = runs.height - sum(min(_ROWS, runs.filter(pl.col("title") == title).height) for title in drawn)
-    notes.append(f"{plural(left_out, 'run')} more than fit here." if left_out else "")
+    if runs["claimed"].is_null().all() and runs["received"].is_null().all():
+        lack = "No run states how many output tokens it claims or received."
+        return in_words(lack, title=_TITLE, notes=[provenance(runs)])
+    shown = titles(runs)[:_EXPERIMENTS]
+    parts = [runs.filter(pl.col("title") == title).head(_LEVELS) for title in shown]
+    panels = [_panel(part, title, last=title == shown[-1]) for part, title in zip(parts, shown, strict=True)]
+    left_out = runs.height - sum(part.height for part in parts)
+    key = f"Pale: {_CLAIM.title.lower()}. Blue: {_CAME.title.lower()}, the text that came back."
+    notes = [provenance(runs), key, f"{plural(left_out, 'run')} more than fit here." if left_out else ""]
     return picture(panels, title=_TITLE, notes=notes, description=_described(runs))
 
 
 def _runs(judgement: Judgement) -> pl.DataFrame:
-    facts = judgement.facts
-    numbers = facts.select(
+    """One row a run: claimed, received and printed numbers, the words beside them, and a name for its row."""
+    numbers = judgement.facts.select(
         "run_id",
-        _whole(_CLAIM.name).alias("claimed"),
-        _whole("received_tok").alias("received"),
-        _finite(_PRINTED.name).round(2).alias("printed"),
+        finite(_CLAIM.name).round(0).alias("claimed"),
+        finite("received_tok").round(0).alias("received"),
+        finite(_PRINTED.name).round(2).alias("printed"),
     )
     runs = named(judgement.verdicts).join(numbers, on="run_id", how="left", maintain_order="left")
-    repeat = pl.int_range(pl.len()).over("title", "level") + 1
-    again = (
-        pl.when(pl.len().over("title", "level") > 1).then(pl.format("{} (run {})", "level", repeat)).otherwise("level")
-    )
-    return runs.with_columns(again.alias("row")).with_columns(
-        _words().alias("words"), (pl.col("verdict") == NO_RESULT).alias("refused")
-    )
+    again = pl.format("{}, run {}", "level", pl.int_range(pl.len()).over("title", "level") + 1)
+    row = pl.when(pl.len().over("title", "level") > 1).then(again).otherwise("level")
+    refusal = pl.col("verdict") == NO_RESULT
+    return runs.with_columns(row.alias("row"), refusal.alias("refused"), _words(runs))
 
 
-def _finite(name: str) -> pl.Expr:
-    return pl.when(pl.col(name).is_finite()).then(pl.col(name))
-
-
-def _whole(name: str) -> pl.Expr:
-    return _finite(name).round(0)
-
-
-def _words() -> pl.Expr:
+def _words(runs: pl.DataFrame) -> pl.Series:
     """What stands beside the bars: how much came back, and what the tool printed of it."""
-    claimed, received, printed = (pl.col(name) for name in ("claimed", "received", "printed"))
-    count = (
-        pl.when(received.is_null())
-        .then(pl.lit("text not counted"))
-        .otherwise(pl.format("{} of {} tok came back", _grouped(received), _grouped(claimed)))
-    )
-    said = (
-        pl.when(printed.is_null())
-        .then(pl.lit("no throughput printed"))
-        .otherwise(pl.format("printed: {} tok/s", _grouped(printed)))
-    )
-    mark = (
-        pl.when((pl.col("verdict") == NO_RESULT) & printed.is_not_null())
-        .then(pl.lit(f", {CLAIMED}"))
-        .otherwise(pl.lit(""))
-    )
-    nothing = claimed.is_null() & received.is_null()
-    return (
-        pl.when(nothing & printed.is_null())
-        .then(pl.lit("no number printed"))
-        .otherwise(pl.concat_str(count, pl.lit("\n"), said, mark))
-    )
+    columns = runs.select("claimed", "received", "printed", pl.col("verdict") == NO_RESULT)
+    return pl.Series("words", [_beside(*row) for row in columns.iter_rows()], dtype=pl.String)
 
 
-def _grouped(number: pl.Expr) -> pl.Expr:
-    return number.map_elements(lambda value: f"{value:,.10g}", return_dtype=pl.String).fill_null("an unknown number")
+def _beside(claimed: float | None, received: float | None, printed: float | None, refusal: bool) -> str:
+    if claimed is None and received is None and printed is None:
+        return "nothing printed"
+    of = "an unknown number of" if claimed is None else f"{claimed:,.0f}"
+    count = f"{of} tok claimed, text not counted" if received is None else f"{received:,.0f} of {of} tok came back"
+    said = "no throughput printed" if printed is None else f"printed: {printed:,.2f} tok/s"
+    return f"{count}\n{said}{f', {CLAIMED}' if refusal and printed is not None else ''}"
 
 
-def _panel(runs: pl.DataFrame, title: str) -> Panel:
+def _panel(runs: pl.DataFrame, title: str, *, last: bool) -> alt.LayerChart:
     rows = runs.select("row", "level", "verdict", "claimed", "received", "printed", "words", "refused")
-    base = alt.Chart(rows).encode(
-        y=alt.Y(
-            "row:N",
-            sort=rows["row"].to_list(),
-            axis=alt.Axis(title=None, ticks=False, minExtent=95, labelLimit=110, domain=False),
-        ),
-        tooltip=_TOLD,
+    side = {"minExtent": _NAME_PX, "maxExtent": _NAME_PX, "labelLimit": _NAME_PX - 8, "labelPadding": 7}
+    names = alt.Axis(title=None, ticks=False, domain=False, **side)  # type: ignore[arg-type]
+    base = alt.Chart(rows).encode(y=alt.Y("row:N", sort=rows["row"].to_list(), axis=names), tooltip=_TOLD)
+    scale = alt.Scale(domain=[0, greatest(rows["claimed"], rows["received"]) or 1.0], nice=False)
+    across = alt.Axis(title="Output tokens (tok)" if last else None, tickCount=4, grid=False, format=",~f")
+    edge = alt.condition("datum.refused", alt.value(REFUSED), alt.value(AXIS))
+    pale = alt.condition("datum.refused", alt.value(REFUSED_FILL), alt.value(CLAIMED_FILL))
+    claimed = base.mark_bar(strokeWidth=0.8, height=22).encode(
+        x=alt.X("claimed:Q", scale=scale, axis=across), fill=pale, stroke=edge
     )
-    top = max(rows["claimed"].max() or 0, rows["received"].max() or 0) or 1  # type: ignore[operator]
-    x = alt.Scale(domain=[0, top], nice=False)
-    axis = alt.Axis(title="Output tokens (tok)", tickCount=4, grid=False)
-    claimed = base.mark_bar(color=CLAIMED_FILL, stroke=REFUSED, strokeWidth=0.7, height=22).encode(
-        x=alt.X("claimed:Q", scale=x, axis=axis)
-    )
-    received = base.mark_bar(color=RECEIVED, height=10).encode(x=alt.X("received:Q", scale=x, axis=axis))
-    words = base.mark_text(align="left", lineBreak="\n", lineHeight=13, dy=-6).encode(
-        x=alt.value(_BARS_PX + 12),
-        text="words:N",
-        color=alt.condition("datum.refused", alt.value(REFUSED), alt.value(INK)),
-    )
-    heading = alt.TitleParams(text=title, fontSize=12, color=QUIET, limit=600, offset=4, frame="bounds")
-    return alt.layer(claimed, received, words).properties(width=_BARS_PX, height=_ROW_PX * rows.height, title=heading)
-
-
-_TOLD = [
-    alt.Tooltip("level:N", title="Level"), alt.Tooltip("verdict:N", title="Verdict"), alt.Tooltip("claimed:Q", title="Claimed (tok)", format=","),
-    alt.Tooltip("received:Q", title="Received (tok)", format=","), alt.Tooltip("printed:Q", title="Printed (tok/s)", format=",.2f"),
-]  # fmt: skip
+    received = base.mark_bar(color=RECEIVED, height=10).encode(x=alt.X("received:Q", scale=scale, axis=across))
+    ink = alt.condition("datum.refused", alt.value(REFUSED), alt.value(INK))
+    said = base.mark_text(align="left", lineBreak="\n", lineHeight=13, dy=-6, baseline="middle")
+    words = said.encode(x=alt.value(_BARS_PX + 14), text="words:N", color=ink)
+    layers = layered(claimed, received, words, width=_BARS_PX, height=_ROW_PX * rows.height)
+    layers.title = heading(title)
+    return layers
 
 
 def _described(runs: pl.DataFrame) -> str:
     both = runs.filter(pl.col("claimed").is_not_null(), pl.col("received").is_not_null())
     short = both.filter(pl.col("received") < pl.col("claimed"))
-    levels = ", ".join(level_order(short)[:6])
-    missing = f" In {plural(short.height, 'run')} less came back than was claimed ({levels})." if short.height else ""
-    total = f"{both['received'].sum():,.0f} of {both['claimed'].sum():,.0f} claimed output tokens came back in {plural(both.height, 'run')} that state both"
-    return f"{refused(runs)}. {total}.{missing}"
+    came = f"{both['received'].sum():,.0f} of {both['claimed'].sum():,.0f} claimed output tokens came back"
+    levels = level_order(short)
+    where = f" Less than claimed came back at {listed(levels[:6])}." if levels else ""
+    many = "run that states" if both.height == 1 else "runs that state"
+    return f"{came} in {both.height} {many} both.{where} {refused(runs)}."

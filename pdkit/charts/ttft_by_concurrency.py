@@ -1,22 +1,22 @@
 """The distribution of TTFT, level by level, with what cannot be a TTFT beside the axis."""
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
 
 from pdkit.charts.levels import named, provenance, refused, titles
 from pdkit.charts.theme import (
-    CLAIMED_FILL,
-    INK,
     LEVEL_SCHEME,
     PAGE_PX,
     QUIET,
     REFUSED,
-    Panel,
+    REFUSED_FILL,
     Picture,
+    heading,
     in_words,
+    layered,
     picture,
 )
 from pdkit.facts import one_listing
@@ -27,134 +27,164 @@ from pdkit.units import plural
 
 _TITLE = "How long do users wait for the first token, level by level?"
 _AXIS = f"{CLOCKS['ttft_ms'][0]} ({METRICS['ttft_ms_mean'].unit})"
-_SUMMED = {
-    "mean": None,
-    "median": 0.5,
-    "p90": 0.9,
-    "p95": 0.95,
-    "p99": 0.99,
-}  # where on the curve each one lies; a mean lies on none
-_SHAPES = {"mean": "triangle-up", "median": "circle", "p90": "diamond", "p95": "triangle-right", "p99": "square"}
+# Where a statistic lies on the curve of its run. A mean lies on none and stands at the foot.
+_SHARE_OF = {"mean": 0.0, "median": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+_SHAPE_OF = {"mean": "triangle-up", "median": "circle", "p90": "diamond", "p95": "triangle-right", "p99": "square"}
 # Shares at which a long curve is read off, exact order statistics: every percent, finer above the 99th percentile.
-_SHARES = (*(k / 100 for k in range(99)), *(0.99 + k / 1000 for k in range(10)), 1.0)
+_SHARES = (*(k / 100 for k in range(99)), *((990 + k) / 1000 for k in range(11)))
 _SMALL = 200  # requests; below this every one is drawn
-_ROWS, _PANELS = 1_700, 12
-_LEVEL_PX, _KIND_PX, _Y_PX = 132, 60, 66
-# What cannot stand on a log axis of possible times, in the order in which a request is looked at.
-_KINDS = ("failed", "not a number", "negative", "0 ms", "above E2E", "no TTFT")
+_ROWS, _EXPERIMENTS = 1_500, 12  # points of all curves, and panels; what is left out is counted
+_NAME_PX, _KIND_PX, _Y_PX = 136, 62, 58
+# What cannot stand on a log axis of possible times.
+_KINDS = ("0 ms", "negative", "not a number", "above E2E", "failed", "no TTFT")
+_TOLD = [
+    alt.Tooltip("level:N", title="Level"),
+    alt.Tooltip("verdict:N", title="Verdict"),
+    alt.Tooltip("ms:Q", title=_AXIS, format=",.2f"),
+    alt.Tooltip("share:Q", title="Share of requests", format=".1%"),
+]
 
 
 @chart(question=_TITLE, evidence=True)
 def ttft_by_concurrency(judgement: Judgement) -> Picture:
-    """Each step curve is a level: the share of its requests whose first token had come by then. Time is on a log axis.
+    """Each step curve is a level: the share of its requests that had a first token by then. Time is on a log axis.
 
-    A curve that ends below 100 % has requests without a possible TTFT: they are counted in the strip at the left, and
-    never drawn on the axis. Dashed curves are claimed, not measured. Where only a summary exists, its statistics are
+    A curve that ends below 100 % has requests without a possible TTFT: they are counted in the strip beside the axis
+    and never drawn on it. Dashed curves are claimed, not measured. Where only a summary exists, its statistics are
     marks; a mean lies on no curve and stands at the foot.
     """
     runs = named(judgement.verdicts)
-    shown = titles(runs)[:_PANELS]
-    requests = _requests(judgement, runs.filter(pl.col("title").is_in(shown)))
-    summaries = _summaries(
-        judgement, runs.join(requests.select("run_id").unique(), on="run_id", how="anti", maintain_order="left")
-    )
-    if requests.is_empty() and summaries.is_empty():
+    shown = titles(runs)[:_EXPERIMENTS]
+    drawn = _drawn(judgement, runs.filter(pl.col("title").is_in(shown)))
+    if drawn.requests.is_empty() and drawn.summaries.is_empty():
         return in_words("No run lists its requests or states a TTFT.", title=_TITLE, notes=[provenance(runs)])
-    curves, strip = _curves(requests), _strip(requests, summaries, runs)
-    kinds = [kind for kind in _KINDS if kind in strip["kind"]] or ["impossible"]
-    domain = _domain(pl.concat([curves["ms"], summaries["ms"]]))
-    panels = [
-        _row(title, runs, curves=curves, strip=strip, summaries=summaries, kinds=kinds, domain=domain)
-        for title in shown
-    ]
+    panels = [_panel(drawn.of(title), title, last=title == shown[-1]) for title in shown]
     left_out = len(titles(runs)) - len(shown)
-    words = "Summary only: statistics as printed, where no file lists the requests." if summaries.height else ""
-    notes = [provenance(runs), words, f"{plural(left_out, 'experiment')} more than fit here." if left_out else ""]
-    return picture(panels, title=_TITLE, notes=notes, description=_described(runs, requests))
+    words = "Summary only: statistics as printed, where no file lists the requests."
+    notes = [
+        provenance(runs),
+        words if drawn.summaries.height else "",
+        f"{plural(left_out, 'experiment')} more than fit here." if left_out else "",
+    ]
+    return picture(panels, title=_TITLE, notes=notes, description=_described(runs, drawn.requests))
 
 
-# --- rows -----------------------------------------------------------------------------------------------------------
+# --- what is drawn --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Rows of the chart, and what all of its panels share."""
+
+    runs: pl.DataFrame
+    requests: pl.DataFrame
+    curves: pl.DataFrame
+    summaries: pl.DataFrame
+    strip: pl.DataFrame
+    kinds: list[str]
+    domain: tuple[float, float]
+    ranks: tuple[int, int]
+
+    @property
+    def width(self) -> float:
+        """Of the plot: what names and strip leave."""
+        return PAGE_PX - _NAME_PX - _KIND_PX * len(self.kinds) - _Y_PX - 36
+
+    def of(self, title: str) -> "_Drawn":
+        """The rows of one experiment."""
+        frames = (self.runs, self.requests, self.curves, self.summaries, self.strip)
+        mine = (frame.filter(pl.col("title") == title) for frame in frames)
+        return _Drawn(*mine, self.kinds, self.domain, self.ranks)
+
+
+def _drawn(judgement: Judgement, runs: pl.DataFrame) -> _Drawn:
+    requests = _requests(judgement, runs)
+    curves = _curves(requests)
+    summaries = _summaries(judgement, runs.join(requests, on="run_id", how="anti", maintain_order="left"))
+    strip = _strip(requests, summaries, runs)
+    kinds = [kind for kind in _KINDS if kind in strip["kind"]] or [""]
+    ranks = (int(runs["rank"].min() or 0), int(runs["rank"].max() or 0)) if runs.height else (0, 0)  # type: ignore[arg-type]
+    return _Drawn(runs, requests, curves, summaries, strip, kinds, _domain(curves["ms"], summaries["ms"]), ranks)
 
 
 def _requests(judgement: Judgement, runs: pl.DataFrame) -> pl.DataFrame:
     """One row a request: its `ms` where that is possible, and else of which `kind` it is."""
     ttft, e2e = pl.col("ttft_ms"), pl.col("e2e_ms")
-    broken = (pl.col("nonfinite_count") > 0).fill_null(False)
+    broken = ttft.is_null() & (pl.col("nonfinite_count") > 0).fill_null(False)
     kind = (
-        pl.when(pl.col("ok") == False).then(pl.lit("failed"))  # noqa: E712 - null is not a failure
-        .when((ttft.is_null() & broken) | ttft.is_nan() | ttft.is_infinite()).then(pl.lit("not a number"))
+        pl.when(~pl.col("ok")).then(pl.lit("failed"))
+        .when(broken | ~ttft.is_finite()).then(pl.lit("not a number"))
         .when(ttft.is_null()).then(pl.lit("no TTFT"))
         .when(ttft < 0).then(pl.lit("negative"))
         .when(ttft == 0).then(pl.lit("0 ms"))
         .when(ttft > e2e).then(pl.lit("above E2E"))
     )  # fmt: skip
-    listed = one_listing(judgement.evidence).select(
-        "run_id", kind.alias("kind"), pl.when(kind.is_null()).then(ttft).alias("ms")
-    )
-    return runs.lazy().select("run_id", "title", "level", "rank", "verdict").join(listed, on="run_id").collect()
+    listed = one_listing(judgement.evidence).select("run_id", "ttft_ms", kind.alias("kind"))
+    possible = listed.with_columns(pl.when(pl.col("kind").is_null()).then("ttft_ms").alias("ms")).drop("ttft_ms")
+    return runs.lazy().select("run_id", "title", "level", "rank", "verdict").join(possible, on="run_id").collect()
 
 
 def _curves(requests: pl.DataFrame) -> pl.DataFrame:
     """Points of the curves: exact order statistics, each with the share of all requests that had come by then."""
     whole = requests.with_columns(pl.len().over("run_id").alias("n")).filter(pl.col("ms").is_not_null())
-    ordered = whole.sort("run_id", "ms").with_columns(
-        (pl.int_range(pl.len()).over("run_id") + 1).alias("place"), pl.len().over("run_id").alias("possible")
-    )
-    runs = ordered.select("run_id", "possible").unique()
+    place = pl.int_range(1, pl.len() + 1).over("run_id").alias("place")
+    ordered = whole.sort("run_id", "ms").with_columns(place, pl.len().over("run_id").alias("possible"))
+    runs = ordered.select("run_id", pl.col("possible").cast(pl.Int64)).unique()
     small = pl.col("possible") < _SMALL
     rows = int(runs.select(pl.when(small).then("possible").otherwise(len(_SHARES)).sum()).item() or 0)
-    shares = _SHARES if rows <= _ROWS else _thinned(max(4, _ROWS // max(1, runs.height)))
-    chosen = runs.join(pl.DataFrame({"share": shares}), how="cross").select(
-        "run_id", (pl.col("share") * pl.col("possible")).ceil().clip(1, pl.col("possible")).cast(pl.Int64).alias("place"), pl.lit(True).alias("chosen")
-    ).unique()  # fmt: skip
-    every = small if rows <= _ROWS else pl.lit(False)
-    kept = ordered.join(chosen, on=["run_id", "place"], how="left").filter(every | pl.col("chosen"))
-    columns = ["run_id", "title", "level", "rank", "verdict", "ms", "n", "possible"]
-    return kept.select(
-        *columns, pl.col("ms").round_sig_figs(6).alias("at"), (pl.col("place") / pl.col("n")).alias("share")
-    ).sort("run_id", "share")
-
-
-def _thinned(count: int) -> tuple[float, ...]:
-    return (*(k / count for k in range(count)), 1.0)
+    count = max(4, _ROWS // max(1, runs.height))
+    shares = _SHARES if rows <= _ROWS else (*(k / count for k in range(count)), 1.0)
+    rank = (pl.col("share") * pl.col("possible")).ceil().cast(pl.Int64).clip(lower_bound=1).alias("place")
+    read_off = runs.join(pl.DataFrame({"share": shares}), how="cross").select("run_id", rank).unique()
+    chosen = pl.struct("run_id", "place").is_in(read_off.select(pl.struct("run_id", "place")).to_series().implode())
+    kept = ordered.filter(chosen | (small & pl.lit(rows <= _ROWS)))
+    share = (pl.col("place") / pl.col("n")).round(6).alias("share")
+    about = ["run_id", "title", "level", "rank", "verdict", "possible", pl.col("ms").round_sig_figs(6)]
+    return kept.select(*about, share).sort("rank", "run_id", "share")
 
 
 def _summaries(judgement: Judgement, runs: pl.DataFrame) -> pl.DataFrame:
     """Statistics of runs without requests: those that may be published, and of refused runs those claimed."""
-    facts = {f"ttft_ms_{statistic}": statistic for statistic in _SUMMED}
-    kept = pl.col("fact").is_in(list(facts)) & pl.col("value").is_finite() & (pl.col("value") > 0)
+    facts = {f"ttft_ms_{statistic}": statistic for statistic in _SHARE_OF}
+    refusal = pl.col("verdict") == NO_RESULT
+    sides = ((judgement.published, ~refusal), (judgement.claimed, refusal))
     number = ["run_id", "fact", "value"]
-    believed = judgement.published.select(number).join(
-        runs.filter(pl.col("verdict") != NO_RESULT).select("run_id"), on="run_id"
+    rows = pl.concat(side.select(number).join(runs.filter(kept).select("run_id"), on="run_id") for side, kept in sides)
+    stated = rows.filter(pl.col("fact").is_in(list(facts)), pl.col("value").is_finite(), pl.col("value") > 0).select(
+        "run_id",
+        pl.col("fact").replace_strict(facts, return_dtype=pl.String).alias("statistic"),
+        pl.col("value").round_sig_figs(6).alias("ms"),
     )
-    claimed = judgement.claimed.select(number).join(
-        runs.filter(pl.col("verdict") == NO_RESULT).select("run_id"), on="run_id"
-    )
-    rows = pl.concat([believed, claimed]).filter(kept)
-    statistic = pl.col("fact").replace_strict(facts, return_dtype=pl.String)
-    place = statistic.replace_strict({name: share or 0.0 for name, share in _SUMMED.items()}, return_dtype=pl.Float64)
-    stated = rows.select("run_id", statistic.alias("statistic"), pl.col("value").alias("ms"), place.alias("share"))
-    return runs.select("run_id", "title", "level", "rank", "verdict", "completed").join(
-        stated, on="run_id", maintain_order="left"
-    )
+    share = pl.col("statistic").replace_strict(_SHARE_OF, return_dtype=pl.Float64).alias("share")
+    about = runs.select("run_id", "title", "level", "rank", "verdict")
+    return about.join(stated, on="run_id", maintain_order="left").with_columns(share)
 
 
 def _strip(requests: pl.DataFrame, summaries: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """How many requests of each run are of each kind that has no place on the axis."""
-    counted = requests.group_by("run_id").agg(pl.len().alias("n"))
+    """One row a run and kind: its `name`, and how many of its requests have no place on the axis."""
+    seen = requests.group_by("run_id").agg(pl.len().alias("n"))
+    summed = summaries.select("run_id", pl.lit(True).alias("summed")).unique()
     kinds = requests.filter(pl.col("kind").is_not_null()).group_by("run_id", "kind").agg(pl.len().alias("count"))
-    n_summed = summaries.select("run_id").unique().with_columns(pl.lit(True).alias("summed"))
-    every = (
-        runs.select("run_id", "title", "level", "rank", "verdict")
-        .join(counted, on="run_id", how="left")
-        .join(n_summed, on="run_id", how="left")
-    )
-    return every.join(kinds, on="run_id", how="left").sort("title", "rank", "run_id", "kind")
+    every = runs.select("run_id", "title", "level", "rank", "verdict").join(seen, on="run_id", how="left")
+    every = every.join(summed, on="run_id", how="left").sort("rank", "run_id").with_columns(_name())
+    return every.join(kinds, on="run_id", how="left").sort("rank", "run_id", "kind")
 
 
-def _domain(ms: pl.Series) -> tuple[float, float]:
-    """The ends of the log axis; a decade where there is nothing or one value."""
-    low, high = ms.min(), ms.max()
+def _name() -> pl.Expr:
+    """The level, how many requests it has, and that they are only claimed where they are."""
+    counted, summed = pl.col("n").is_not_null(), pl.col("summed").is_not_null()
+    what = pl.when(counted).then(pl.format("n = {}", "n")).when(summed).then(pl.lit("summary"))
+    number = pl.format("{} #{}", "level", pl.int_range(1, pl.len() + 1).over("title", "level"))
+    level = pl.when(pl.len().over("title", "level") > 1).then(number).otherwise("level")
+    claimed = (pl.col("verdict") == NO_RESULT) & (counted | summed)
+    mark = pl.when(claimed).then(pl.lit(f"\n{CLAIMED}")).otherwise(pl.lit(""))
+    return pl.concat_str(level, pl.lit(", "), what.otherwise(pl.lit("no TTFT")), mark).alias("name")
+
+
+def _domain(*numbers: pl.Series) -> tuple[float, float]:
+    """The ends of the log axis: about a decade where there is nothing, or a single value."""
+    every = pl.concat([series.cast(pl.Float64) for series in numbers])
+    low, high = every.min(), every.max()
     if not isinstance(low, float) or not isinstance(high, float):
         return 100.0, 1_000.0
     return (low / 1.15, high * 1.15) if high > low * 1.5 else (low / 3, high * 3)
@@ -163,170 +193,88 @@ def _domain(ms: pl.Series) -> tuple[float, float]:
 # --- panels ---------------------------------------------------------------------------------------------------------
 
 
-def _row(
-    title: str,
-    runs: pl.DataFrame,
-    *,
-    curves: pl.DataFrame,
-    strip: pl.DataFrame,
-    summaries: pl.DataFrame,
-    kinds: Sequence[str],
-    domain: tuple[float, float],
-) -> Panel:
-    mine = pl.col("title") == title
-    own = strip.filter(mine).with_columns(_name().alias("name"))
-    names = own["name"].unique(maintain_order=True).to_list()
-    height = max(150, 34 * len(names))
-    levels = sorted(runs["rank"].unique().to_list())
-    colour = alt.Color(
-        "rank:Q", scale=alt.Scale(domain=[levels[0], max(levels[-1], levels[0] + 1)], scheme=LEVEL_SCHEME), legend=None
-    )
-    width = PAGE_PX - _LEVEL_PX - _KIND_PX * len(kinds) - _Y_PX - 24
-    left = _table(own, names=names, kinds=kinds, colour=colour, height=height)
-    right = _plot(curves.filter(mine), summaries.filter(mine), colour=colour, domain=domain, width=width, height=height)
-    heading = alt.TitleParams(text=title, fontSize=12, color=QUIET, limit=600, offset=6, frame="bounds")
-    return alt.hconcat(left, right, spacing=4).properties(title=heading)
+def _panel(drawn: _Drawn, title: str, *, last: bool) -> alt.HConcatChart:
+    names = drawn.strip["name"].unique(maintain_order=True).to_list()
+    height = max(140, 34 * len(names))
+    low, high = drawn.ranks
+    scale = alt.Scale(domain=[low, max(high, low + 1)], scheme=LEVEL_SCHEME)
+    colour = alt.Color("rank:Q", scale=scale, legend=None)
+    sides = [_table(drawn, names, colour=colour, height=height), _plot(drawn, colour=colour, height=height, last=last)]
+    return alt.HConcatChart(hconcat=sides, spacing=10, title=heading(title))
 
 
-def _name() -> pl.Expr:
-    """The level, how many requests it has, and how far it may be believed."""
-    n = (
-        pl.when(pl.col("n").is_not_null())
-        .then(pl.format("{}, n = {}", "level", "n"))
-        .when(pl.col("summed"))
-        .then(pl.format("{}, summary", "level"))
-    )
-    plain = n.otherwise(pl.format("{}, no TTFT", "level"))
-    shared = pl.col("run_id").n_unique().over("title", "level") > 1
-    own = (
-        pl.when(shared)
-        .then(pl.format("{} #{}", plain, pl.col("run_id").rank("dense").over("title", "level")))
-        .otherwise(plain)
-    )
-    said = (
-        pl.when((pl.col("verdict") == NO_RESULT) & (pl.col("n").is_not_null() | pl.col("summed")))
-        .then(pl.lit(f"\n{CLAIMED}"))
-        .otherwise(pl.lit(""))
-    )
-    return pl.concat_str(own, said)
-
-
-def _table(own: pl.DataFrame, *, names: list[str], kinds: Sequence[str], colour: alt.Color, height: int) -> Panel:
-    axis = alt.Axis(
-        title=None,
-        labelExpr="split(datum.label, '\\n')",
-        labelLimit=_LEVEL_PX - 6,
-        ticks=False,
-        domain=False,
-        minExtent=_LEVEL_PX - 10,
-        maxExtent=_LEVEL_PX - 10,
-    )
+def _table(drawn: _Drawn, names: list[str], *, colour: alt.Color, height: float) -> alt.LayerChart:
+    """The levels with their colours, and beside each how many requests are of each impossible kind."""
+    side = {"minExtent": _NAME_PX - 8, "maxExtent": _NAME_PX - 8, "labelLimit": _NAME_PX - 18, "labelPadding": 16}
+    axis = alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", ticks=False, domain=False, **side)  # type: ignore[arg-type]
     y = alt.Y("name:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
-    x_axis = alt.Axis(
-        title=None,
-        orient="top",
-        labelAngle=0,
-        labelFontSize=10,
-        ticks=False,
-        domain=False,
-        labelLimit=_KIND_PX,
-        labelPadding=2,
-    )
-    x = alt.X("kind:N", scale=alt.Scale(domain=list(kinds)), axis=x_axis)
-    found = own.filter(pl.col("kind").is_not_null()).select("name", "kind", "count", "n")
-    lit = alt.Chart(own.select("name", "rank", "verdict").unique(maintain_order=True))
-    dash = alt.condition(f"datum.verdict === '{NO_RESULT}'", alt.value([3, 2]), alt.value([1, 0]))
-    key = lit.mark_tick(orient="vertical", thickness=3, size=14).encode(
-        y=y, x=alt.value(-5), color=colour, strokeDash=dash
-    )
-    cells = alt.Chart(found).mark_rect(fill=CLAIMED_FILL, stroke="white").encode(x=x, y=y)
-    text = alt.Chart(found).mark_text(color=REFUSED, fontSize=11).encode(x=x, y=y, text=alt.Text("count:Q", format=","))
-    quiet = own.filter(pl.col("n").is_not_null(), pl.col("kind").is_null()).select(
-        "name", pl.lit(kinds[0]).alias("kind")
-    )
-    none = alt.Chart(quiet).mark_text(text="none", color=QUIET, fontSize=10).encode(x=x, y=y)
-    return alt.layer(key, cells, text, none).properties(width=_KIND_PX * len(kinds), height=height)
+    found = alt.Chart(drawn.strip.filter(pl.col("kind").is_not_null()).select("name", "kind", "count"))
+    x = alt.X("kind:N", scale=alt.Scale(domain=drawn.kinds), axis=_kinds_axis())
+    cells = found.mark_rect(fill=REFUSED_FILL, height=24, width=_KIND_PX - 8).encode(x=x, y=y)
+    counts = found.mark_text(color=REFUSED, fontSize=11).encode(x=x, y=y, text=alt.Text("count:Q", format=","))
+    clean = pl.col("n").is_not_null() & pl.col("kind").is_null()
+    none = alt.Chart(drawn.strip.filter(clean).select("name", pl.lit(drawn.kinds[0]).alias("kind")))
+    key = alt.Chart(drawn.strip.select("name", "rank").unique(maintain_order=True))
+    swatch = key.mark_point(shape="square", filled=True, size=80, opacity=1).encode(x=alt.value(-7), y=y, color=colour)
+    quiet = none.mark_text(text="none", color=QUIET, fontSize=10).encode(x=x, y=y)
+    return layered(swatch, cells, counts, quiet, width=_KIND_PX * len(drawn.kinds), height=height)
 
 
-def _plot(
-    curves: pl.DataFrame,
-    summaries: pl.DataFrame,
-    *,
-    colour: alt.Color,
-    domain: tuple[float, float],
-    width: int,
-    height: int,
-) -> Panel:
-    axis = alt.Axis(title=_AXIS, values=_ticks(*domain), format=",~g", labelFlush=False)
-    x = alt.X("at:Q", scale=alt.Scale(type="log", domain=list(domain), nice=False), axis=axis)
-    share = alt.Axis(title="Requests answered by then", format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
-    y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1.02], nice=False), axis=share)
-    foot = curves.group_by("run_id", maintain_order=True).first().with_columns(pl.lit(0.0).alias("share"))
-    columns = ["run_id", "level", "rank", "verdict", "at", "share", "n"]
-    stepped = (
-        pl.concat([foot.select(columns), curves.select(columns)])
-        .sort("run_id", "share", "at")
-        .with_columns((pl.col("verdict") == NO_RESULT).alias("refused"))
-    )
-    dash = alt.condition("datum.refused", alt.value([5, 3]), alt.value([1, 0]))
-    lines = (
-        alt.Chart(stepped)
-        .mark_line(interpolate="step-after", strokeWidth=1.8)
-        .encode(x=x, y=y, color=colour, detail="run_id:N", strokeDash=_dash())
-    )
-    small = curves.filter(pl.col("possible") < _SMALL).select(columns)
-    points = (
-        alt.Chart(small).mark_point(filled=True, size=14, opacity=0.9).encode(x=x, y=y, color=colour, tooltip=_TOLD)
-    )
-    del dash
-    summed = summaries.select("level", "rank", "verdict", "statistic", "share", pl.col("ms").alias("at"))
-    stated = [name for name in _SHAPES if name in summed["statistic"]]
-    shape = alt.Shape(
-        "statistic:N",
-        scale=alt.Scale(domain=stated, range=[_SHAPES[name] for name in stated]),
-        legend=alt.Legend(title="Summary only:"),
-    )
-    summary = [
-        alt.Chart(summed)
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(x=x, y=y, color=colour, shape=shape, tooltip=[*_TOLD, "statistic:N"])
-    ]
-    nothing = [_nothing(width, height)] if curves.is_empty() and summaries.is_empty() else []
-    return alt.layer(lines, points, *(summary if summed.height else []), *nothing).properties(
-        width=width, height=height
-    )
+def _kinds_axis() -> alt.Axis:
+    look = {"orient": "top", "labelAngle": 0, "labelFontSize": 10, "labelLimit": _KIND_PX, "labelPadding": 2}
+    bare = {"ticks": False, "domain": False, "grid": False, "titlePadding": 3, "titleFontSize": 11}
+    return alt.Axis(title="impossible", titleColor=REFUSED, **look, **bare)  # type: ignore[arg-type]
 
 
-def _dash() -> alt.StrokeDash:
-    """Dashed where refused: claimed, not measured."""
-    return alt.StrokeDash("refused:N", scale=alt.Scale(domain=[False, True], range=[[1, 0], [5, 3]]), legend=None)
+def _plot(drawn: _Drawn, *, colour: alt.Color, height: float, last: bool) -> alt.LayerChart:
+    ticks = alt.Axis(title=_AXIS if last else None, values=_ticks(*drawn.domain), format=",~g")
+    x = alt.X("ms:Q", scale=alt.Scale(type="log", domain=list(drawn.domain), nice=False), axis=ticks)
+    shares = alt.Axis(title="Share of requests", format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
+    y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1.02], nice=False), axis=shares)
+    rows = drawn.curves.select("run_id", "level", "rank", "verdict", "ms", "share")
+    foot = rows.group_by("run_id", maintain_order=True).first().with_columns(pl.lit(0.0).alias("share"))
+    stepped = pl.concat([foot.select(rows.columns), rows]).sort("rank", "run_id", "share", "ms")
+    dash = alt.Scale(domain=[False, True], range=[[1, 0], [5, 3]])
+    curve = alt.Chart(stepped.with_columns((pl.col("verdict") == NO_RESULT).alias("refused"))).encode(
+        x=x, y=y, color=colour, detail="run_id:N", strokeDash=alt.StrokeDash("refused:N", scale=dash, legend=None)
+    )
+    small = alt.Chart(drawn.curves.filter(pl.col("possible") < _SMALL).select(rows.columns))
+    points = small.mark_point(filled=True, size=14, opacity=0.9).encode(x=x, y=y, color=colour, tooltip=_TOLD)
+    layers = [curve.mark_line(interpolate="step-after", strokeWidth=1.8), points]
+    layers += _summary_marks(drawn.summaries, x=x, y=y, colour=colour)
+    if drawn.curves.is_empty() and drawn.summaries.is_empty():
+        layers.append(_nothing(drawn.width, height))
+    return layered(*layers, width=drawn.width, height=height)
 
 
-def _nothing(width: int, height: int) -> alt.Chart:
-    words = alt.Chart(alt.Data(values=[{}])).mark_text(text="no possible TTFT to draw", color=INK)
+def _summary_marks(summaries: pl.DataFrame, *, x: alt.X, y: alt.Y, colour: alt.Color) -> list[alt.Chart]:
+    stated = [name for name in _SHAPE_OF if name in summaries["statistic"]]
+    if not stated:
+        return []
+    scale = alt.Scale(domain=list(_SHAPE_OF), range=list(_SHAPE_OF.values()))
+    legend = alt.Legend(title="Summary only:", values=stated, symbolFillColor=QUIET, symbolStrokeColor=QUIET)
+    shape = alt.Shape("statistic:N", scale=scale, legend=legend)
+    told = [*_TOLD[:3], alt.Tooltip("statistic:N", title="Statistic")]
+    point = alt.Chart(summaries.select("level", "rank", "verdict", "statistic", "ms", "share"))
+    return [point.mark_point(filled=True, size=80, opacity=1).encode(x=x, y=y, color=colour, shape=shape, tooltip=told)]
+
+
+def _nothing(width: float, height: float) -> alt.Chart:
+    words = alt.Chart(alt.InlineData(values=[{}])).mark_text(text="no possible TTFT", color=QUIET)
     return words.encode(x=alt.value(width / 2), y=alt.value(height / 2))
 
 
 def _ticks(low: float, high: float) -> list[float]:
     """1, 2 and 5 of each decade; of a wide axis only its powers of ten."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if len(decades) <= 4 else (1,)
+    steps = (1, 2, 5) if len(decades) <= 3 else (1,)
     return [tick for power in decades for step in steps if low <= (tick := float(f"{step}e{power}")) <= high]
 
 
-_TOLD = [
-    alt.Tooltip("level:N", title="Level"), alt.Tooltip("verdict:N", title="Verdict"), alt.Tooltip("at:Q", title=_AXIS, format=",.2f"),
-    alt.Tooltip("share:Q", title="Requests by then", format=".1%"),
-]  # fmt: skip
-
-
 def _described(runs: pl.DataFrame, requests: pl.DataFrame) -> str:
-    beside = requests.filter(pl.col("kind").is_not_null()).group_by("kind").len().sort("len", descending=True)
+    beside = requests.filter(pl.col("kind").is_not_null()).group_by("kind").len().sort("len", "kind", descending=True)
     off = ", ".join(f"{count:,} {kind}" for kind, count in beside.iter_rows())
     possible = requests["ms"].drop_nulls().len()
-    counts = (
-        f"{possible:,} of {requests.height:,} requests have a possible TTFT"
-        if requests.height
-        else "No file lists requests: only summaries are shown"
-    )
-    return f"{counts}{f'; beside the axis: {off}' if off else ''}. {refused(runs)}."
+    counted = f"{possible:,} of {plural(requests.height, 'request')} have a possible TTFT"
+    what = counted if requests.height else "No file lists requests, so that only summaries are shown"
+    return f"TTFT by level. {what}{f'; beside the axis: {off}' if off else ''}. {refused(runs)}."
