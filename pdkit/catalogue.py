@@ -35,7 +35,7 @@ def rule_page(rule_id: str) -> str:
     lines += [f"  {line}" for line in _bounds(check)]
     for section in _SECTIONS:
         if said := check.section(section):
-            lines += ["", f"  {section}: {said}"]
+            lines += ["", f"  {section}: {_sentence(said)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -59,6 +59,10 @@ def notebooks() -> list[Path]:
     if folder is None:
         raise PdkitError(f"{_PACKAGE}: no notebooks folder; install pdkit again")
     return sorted(folder.glob("*.ipynb"))
+
+
+def _sentence(said: str) -> str:
+    return said[:1].upper() + said[1:]
 
 
 def _bounds(check: Check) -> Iterator[str]:
@@ -93,7 +97,10 @@ def _rules() -> list[str]:
         lines += [f"## {check.id} {check.title}", "", f"`{check.name}` voids {' and '.join(check.voids)}.", ""]
         lines += [f"- {line}" for line in _bounds(check)] + [""]
         lines += [
-            line for section in _SECTIONS if (said := check.section(section)) for line in (f"**{section}.** {said}", "")
+            line
+            for section in _SECTIONS
+            if (said := check.section(section))
+            for line in (f"**{section}.** {_sentence(said)}", "")
         ]
     return lines[:-1]
 
