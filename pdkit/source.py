@@ -1,7 +1,6 @@
 """One file as readers see it: whatever its compression, encoding or prefixes, as numbered lines of text."""
 
 import codecs
-import gzip
 import hashlib
 import mmap
 import re
@@ -10,16 +9,17 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 import zstandard
 
 _HEAD_BYTES = 1 << 16
-_CHUNK_BYTES = 1 << 20
+_PACKED_BYTES = 1 << 12  # of compressed data at a time: this much is lost where a file is damaged, and no more
 _BLANK_LOOK_BYTES = 64  # a line that starts with more white space than this is data all the same
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_UTF8_MARK = codecs.BOM_UTF8
 Question = Callable[[pl.LazyFrame], pl.LazyFrame]
 KEPT_CHARS = 200  # of a line that is quoted: enough to recognise it
 
@@ -27,31 +27,35 @@ ANSI = r"\x1b\[[0-9;?]*[A-Za-z]"
 _CLOCK = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
 # What stands before a line once a container, a service manager or a CI has written it down.
 _PREFIXES = (
-    rf"\[?{_CLOCK}\]?\s+(?:std(?:out|err) [FP] )?",  # kubectl and docker --timestamps, CRI files, GitHub, Jenkins
+    # kubectl and docker --timestamps, CRI files, GitHub, GitLab, Jenkins
+    rf"\[?{_CLOCK}\]?\s+(?:std(?:out|err) [FP] |\d\d[OE][ +])?",
     r"\[pod/[^\]]+\]\s+",  # kubectl logs --prefix
-    r"[A-Za-z0-9][\w.-]*\s+[|│] ?",  # docker compose, stern
+    r"\[[A-Za-z][\w.-]*\] ",  # a branch of a Jenkins pipeline
+    r"[a-z0-9.]+-[a-z0-9.-]+ [a-z0-9][a-z0-9-]* ",  # stern: pod, container
+    r"[A-Za-z0-9][\w.-]*\s+[|│] ?",  # docker compose
     r"[^\t\r\n]+\t[^\t\r\n]+\t",  # gh run view --log: job, step
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]+ [\w.@/-]+(?:\[\d+\])?:)? ",  # journald, moreutils ts
     r"[\w.-]+ [\w.@/-]+\[\d+\]: ",  # journald -o short-iso, behind its clock
     r"\[?\d\d:\d\d:\d\d\]?\s+",
 )
-PREFIX = rf"(?:{ANSI}|\ufeff|{'|'.join(_PREFIXES)})*"
+PREFIX = rf"(?:\ufeff|{'|'.join(_PREFIXES)})*"
 _PREFIX = re.compile(PREFIX)
 _ANSI = re.compile(ANSI)
 # A value behind one of these names, and tokens that are secret by their own look.
 _SECRET = re.compile(
     r"""(?ix)
-    ((?:api[-_]?key|authorization|auth[-_]?token|access[-_]?token|secret|password|hf[-_]?token)
-      ["']?\s*(?:[:=]\s*|\s+)["']?(?:bearer\s+)?) [^\s"',)&]+
-    | \b(?:hf_|sk-|ghp_|xox[bp]-)[\w-]{8,}
+    ((?:api[-_]?key|authorization|(?:auth|access|hf|hub)[-_]?token|secret[\w-]*|passw(?:or)?d)
+      ["']?\s*(?:[:=]\s*|\s+)["']?(?:(?:bearer|basic|token)\s+)?) [^\s"',)&]+
+    | \b(?:hf_|sk-|gh[pousr]_|github_pat_|glpat-|nvapi-|xox[abps]-)[\w-]{8,}
     | (bearer\s+)[\w.~+/-]{8,}
+    | (://[^/\s:@]+:)[^/\s@]+(?=@)
     """
 )
 
 
 def masked(text: str) -> str:
     """Without keys and tokens: they are not evidence, and a report may leave the house."""
-    return _SECRET.sub(lambda found: f"{found[1] or found[2] or ''}***", text)
+    return _SECRET.sub(lambda found: f"{found[1] or found[2] or found[3] or ''}***", text)
 
 
 def quoted(text: str) -> str:
@@ -61,7 +65,8 @@ def quoted(text: str) -> str:
 
 def stripped(text: str) -> str:
     """A line without colours and without what a container or CI put before it."""
-    return _ANSI.sub("", text[_PREFIX.match(text).end() :]).rstrip()  # type: ignore[union-attr] # it matches ""
+    plain = _ANSI.sub("", text)
+    return plain[_PREFIX.match(plain).end() :].rstrip()  # type: ignore[union-attr] # it matches ""
 
 
 class Source:
@@ -142,21 +147,20 @@ class Source:
         `pattern` is tried behind any known prefix. A progress bar leaves several texts in one line of the file: each
         comes as a row of its own.
         """
-        wanted = rf"(?:^|\r){PREFIX}(?:{pattern})"
-        exact = re.compile(rf"(?:{pattern})")
-        found = self._filtered(pl.col("text").str.contains(wanted))
+        found = self._filtered(_says(pattern))
+        # only as much of a prefix goes as leaves the pattern: `ts` and syslog differ by a host that may be a label
+        behind = re.compile(rf"{PREFIX}(?=(?:{pattern}))")
         rows = [
-            (number, part)
+            (number, part[start.end() :].rstrip())
             for number, text in found.iter_rows()
-            for part in map(stripped, text.split("\r"))
-            if exact.match(part)
+            for part in text.split("\r")
+            if (start := behind.match(part))
         ]
         return pl.DataFrame(rows, schema={"line": pl.Int64, "text": pl.String}, orient="row")
 
     def holds(self, patterns: dict[str, str]) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
-        signs = {name: rf"(?:^|\r){PREFIX}(?:{pattern})" for name, pattern in patterns.items()}
-        counts = [pl.col("text").str.contains(sign).sum().alias(name) for name, sign in signs.items()]
+        counts = [_says(pattern).sum().alias(name) for name, pattern in patterns.items()]
         return {
             name: int(count or 0)
             for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()
@@ -166,13 +170,7 @@ class Source:
         """The name of a pair of patterns that one line holds both of, if there is such a line."""
         if not pairs:
             return None
-        text = pl.col("text")
-        both = [
-            pl.all_horizontal(text.str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})") for pattern in pair)
-            .any()
-            .alias(name)
-            for name, pair in pairs.items()
-        ]
+        both = [pl.all_horizontal(map(_says, pair)).any().alias(name) for name, pair in pairs.items()]
         row = self._scanned(lambda lines: lines.select(both)).row(0, named=True)
         return next((name for name, found in row.items() if found), None)
 
@@ -192,22 +190,19 @@ class Source:
 
     def _scanned(self, ask: Question) -> pl.DataFrame:
         """The answer to a question about its lines; read leniently only where the fast way fails."""
-        if not self._is_utf16 and self._damage is None:
+        if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None:
             try:
                 return ask(_lines(self.path)).collect(engine="streaming")
             except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
                 pass
+        # polars reads a cut-off zstd file without a word, so that goes this way too
         with self.open() as file:
             text = file.read().decode("utf-8", errors="replace")
         return ask(_lines(text.encode())).collect()
 
     @property
-    def _is_utf16(self) -> bool:
-        return self._magic.startswith(tuple(_UTF16))
-
-    @property
     def _is_packed(self) -> bool:
-        return self._is_utf16 or self._magic.startswith((_GZIP, _ZSTD))
+        return self._magic.startswith((*_UTF16, _UTF8_MARK, _GZIP, _ZSTD))
 
     @cached_property
     def _magic(self) -> bytes:
@@ -215,29 +210,47 @@ class Source:
             return file.read(4)
 
     def _decompressed(self) -> Iterator[bytes]:
-        """Chunks up to the end of the file, or to where it is damaged."""
+        """Pieces up to the end of the file, or to where it is damaged."""
         try:
-            with self.path.open("rb") as raw:
-                packed = (
-                    gzip.GzipFile(fileobj=raw)
-                    if self._magic.startswith(_GZIP)
-                    else zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-                )
-                while chunk := packed.read(_CHUNK_BYTES):
-                    yield chunk
-        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as problem:
+            yield from self._members()
+        except (EOFError, zlib.error, zstandard.ZstdError) as problem:
             self._damage = f"compressed data ends early or is damaged ({problem}); what came before it was read"
 
+    def _members(self) -> Iterator[bytes]:
+        """Members of gzip or frames of zstd, one after the other."""
+        member = self._unpacker()
+        with self.path.open("rb") as raw:
+            while piece := raw.read(_PACKED_BYTES):
+                while piece:
+                    if member.eof:
+                        piece, member = piece.lstrip(b"\0"), self._unpacker()  # tape blocks are filled up with NULs
+                    yield member.decompress(piece)
+                    piece = member.unused_data
+        if not member.eof:
+            raise EOFError("its last part has no end")
+
+    def _unpacker(self) -> Any:
+        """Of one member: both kinds have `decompress`, `eof` and `unused_data`."""
+        if self._magic.startswith(_GZIP):
+            return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with gzip's header and checksum
+        return zstandard.ZstdDecompressor().decompressobj()
+
     def _recoded(self, file: BinaryIO) -> BinaryIO:
-        """UTF-16 becomes UTF-8; all else passes."""
-        start = file.read(2)
-        file.seek(0)
-        if encoding := _UTF16.get(start):
+        """UTF-16 becomes UTF-8, a mark at the start goes; all else passes."""
+        start = file.read(len(_UTF8_MARK))
+        file.seek(len(start) if start == _UTF8_MARK else 0)
+        if encoding := _UTF16.get(start[:2]):
             with file:
                 return BytesIO(file.read()[2:].decode(encoding, errors="replace").encode())
         return file
 
 
+def _says(pattern: str) -> pl.Expr:
+    """Whether a line holds a pattern at its start, behind any prefix, or behind a carriage return."""
+    return pl.col("text").str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})")
+
+
 def _lines(content: Path | bytes) -> pl.LazyFrame:
-    """The one place that uses polars' unstable scan_lines: (line, text), numbered from 1."""
-    return pl.scan_lines(content, name="text", row_index_name="line", row_index_offset=1, glob=False)
+    """The one place that uses polars' unstable scan_lines: (line, text), numbered from 1, without colours."""
+    lines = pl.scan_lines(content, name="text", row_index_name="line", row_index_offset=1, glob=False)
+    return lines.with_columns(pl.col("text").str.replace_all(ANSI, ""))
