@@ -40,21 +40,22 @@ _LABELS = {
 _BEFORE_BLOCK = ("input_tok_asked", "output_tok_asked")
 _MANDATORY = ("completed", "duration_s")
 _UNLIMITED = ("request_rate_per_s", "concurrency")  # where `inf`, `None` and `not set` say that there is no limit
+_WORDS = ("trace",)  # stands for a rate where a trace sets the times
 
 _ERROR = r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning)"
 _SHELL = r"\S*sh: .*(?:No such file or directory|command not found|[Pp]ermission denied)"
 # What a line can be. Patterns are held against the start of a line by Source.matching (Rust) and again here (Python).
 _KINDS = {
     "title": r"=+ Serving Benchmark Result =+",
-    "rule": r"={40,}\s*$",
+    "rule": r"={50}\s*$",  # as every version closes its block; a script's own ruler closes none
     "heading": r"\s*(?:={2,}|-{2,}|#{2,}|\*{2,}|>{2,})[^={\"]*?(?i:concurrency|users|conc)\s*[=: ]\s*\d+.*",
     "dump": r"[^{\"\r\n]{0,60}?[Nn]amespace\(\w+=.*",
-    "label": rf"\s*(?:Backend|Protocol|{'|'.join(map(re.escape, _LABELS))}):\s.*",
+    "label": rf"\s*(?:Backend|Protocol|{'|'.join(map(re.escape, _LABELS))}):(?:\s.*|$)",
     "rust_start": r"Running \d+ requests on \d+ worker threads",
     "rust_failed": r"\d+ of \d+ requests failed\.",
     "untokenized": r"Running without a tokenizer",
     "bar": r"\s*\d+%\|[^|]*\|\s*\d+/\d+ \[",
-    "frame": r"\s+File \"[^\"]*(?:bench_serving|benchmark/serving)\.py\"",
+    "frame": r"\s+File \"(?:[^\"]*/)?(?:bench_serving|benchmark/serving)\.py\"",
     "ignored": r"Exception ignored in",
     "traceback": r"(?:.*[^\w'\"])?Traceback \(most recent call last\):",
     "all_failed": r".*UserWarning: All requests failed",
@@ -65,7 +66,7 @@ _KINDS = {
 _NEVER_FIRST = ("bar", "rule", "frame", "ignored", "rust_failed")  # said by a run, never its beginning
 _FIRST_OF_A_RUN = ("heading", "dump", "title", "label", "rust_start")
 _KIND = {kind: re.compile(pattern) for kind, pattern in _KINDS.items()}
-_LABEL = re.compile(r"\s*([A-Z#][^:]{3,45}):\s+(.*?)\s*$")
+_LABEL = re.compile(r"\s*([A-Z#][^:]{3,45}):(?:\s+(.*?))?\s*$")
 _SIGNS = "|".join((
     r"\s*Total generated tokens \(retokenized\):",
     r"\s*(?:Mean|Median) E2E Latency \(ms\):",
@@ -114,11 +115,14 @@ class _Run:
     ending: str | None = None
     ending_line: int | None = None
     last: tuple[int, str] = (0, "")
+    damaged: list[tuple[int, str]] = field(default_factory=list)  # lines of the block whose number is none
 
-    def claim(self, fact: str, text: str, line: int, *, origin: str = "block") -> None:
-        """Keep a stated number, whatever it is; words that are no number say nothing."""
-        if made := _claim(fact, text, line):
+    def claim(self, fact: str, text: str, line: int, *, origin: str = "block") -> bool:
+        """Keep a stated number, whatever it is, and tell whether it is one; words say nothing."""
+        made = _claim(fact, text, line)
+        if made:
             self.claims[fact, origin] = made
+        return made is not None
 
     def states(self, fact: str) -> bool:
         """Whether the block (or what a filter left of it) has given this fact."""
@@ -192,6 +196,11 @@ def read(source: Source) -> Evidence:
             }
             | _place(source.name, run.line)
             for run in foreign
+        ]
+        + [
+            {"reason": "a line of the result block without its number", "text": text} | _place(source.name, line)
+            for run in ours
+            for line, text in run.damaged
         ],
     )
 
@@ -336,7 +345,7 @@ def _take_label(run: _Run, number: int, text: str) -> None:
     if label[1] in ("Backend", "Protocol"):
         if run.titled:  # elsewhere a launch script says it
             run.printed = True
-            run.backend = label[2] if label[1] == "Backend" else run.backend
+            run.backend = label[2] or None if label[1] == "Backend" else run.backend
             run.rust = run.rust or label[1] == "Protocol"
         return
     fact = _LABELS[label[1]]
@@ -345,7 +354,8 @@ def _take_label(run: _Run, number: int, text: str) -> None:
     run.printed = (
         run.printed or run.titled or fact not in (*_BEFORE_BLOCK, *_UNLIMITED)
     )  # other clients print a limit before all
-    run.claim(fact, label[2], number)
+    if not run.claim(fact, label[2] or "", number) and label[2] not in _WORDS:
+        run.damaged.append((number, quoted(text)))
 
 
 def _take_rust_start(run: _Run, number: int, text: str) -> None:
