@@ -1,0 +1,146 @@
+"""Measure pdkit against its yardsticks, each in fresh processes of one run, and print ratios."""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from inputs import records, sweep
+
+ROOT = Path(__file__).parents[1]
+_REPEATS = 3  # the least of three: what the machine can do when nothing else runs
+
+_MEASURED = """
+import resource, sys, time
+{setup}
+start = time.perf_counter()
+{work}
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def measured(setup: str, work: str, *, repeats: int = _REPEATS) -> tuple[float, float]:
+    """Least seconds and peak megabytes of a piece of work, imports not counted."""
+    code = _MEASURED.format(setup=setup, work=work)
+    said = [
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
+        for _ in range(repeats)
+    ]
+    pairs = [tuple(map(float, line.split()[-2:])) for line in said]
+    return min(seconds for seconds, _ in pairs), min(megabytes for _, megabytes in pairs)
+
+
+def shell(*command: str, repeats: int = _REPEATS) -> float:
+    """Least seconds of a command, from start to end."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        subprocess.run(command, check=False, capture_output=True, cwd=ROOT)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+_LOADS = "import json"
+_PDKIT = "from pdkit.load import load\nfrom pdkit.judge import judge\nload('data/first-pd-benchmark/filtered')"
+
+
+def reading(folder: Path, scale: float) -> None:
+    """All records of a file, gap statistics included."""
+    path = records(folder, scale=scale)
+    size = path.stat().st_size / 1e6
+    theirs = measured(
+        _LOADS, f"for line in open({str(path)!r}): json.loads(line)", repeats=1 if scale > 0.2 else _REPEATS
+    )
+    ours = measured(_PDKIT, f"load({str(path)!r})", repeats=1 if scale > 0.2 else _REPEATS)
+    _ratio(f"reading {size:,.0f} MB of records", ours, theirs, "json.loads, one record at a time")
+    kept = (
+        measured(_LOADS, f"kept = [json.loads(line) for line in open({str(path)!r})]", repeats=1)
+        if scale <= 0.2
+        else None
+    )
+    if kept:
+        _ratio("the same, all records kept", ours, kept, "json.loads")
+
+
+def sweep_(folder: Path, scale: float) -> None:
+    """Captured output and records of one sweep."""
+    home = sweep(folder, scale=scale)
+    size = sum(file.stat().st_size for file in home.iterdir()) / 1e6
+    theirs = measured(_LOADS, f"for line in open({str(home / 'result.jsonl')!r}): json.loads(line)")
+    ours = measured(_PDKIT, f"load({str(home)!r})")
+    _ratio(f"a sweep of {size:,.0f} MB", ours, theirs, "json.loads of its records alone")
+
+
+def judging(_folder: Path, scale: float) -> None:
+    """All rules over many runs."""
+    runs = round(10_000 * scale)
+    setup = f"{_PDKIT}\nimport sys\nsys.path.insert(0, 'benchmarks')\nfrom many import many\nevidence = many({runs})"
+    seconds, megabytes = measured(setup, "judgement = judge(evidence)")
+    print(f"judging {runs:,} runs: {seconds:.2f} s, {megabytes:,.0f} MB")
+    with_findings, _ = measured(setup, "judgement = judge(evidence); judgement.findings")
+    print(f"  with all findings as sentences: {with_findings:.2f} s")
+
+
+def report(folder: Path, _scale: float) -> None:
+    """A whole report against running and exporting an empty notebook."""
+    binaries = Path(sys.executable).parent
+    empty = folder / "empty.ipynb"
+    empty.write_text(_EMPTY)
+    ran = shell(str(binaries / "papermill"), str(empty), str(folder / "ran.ipynb"), "-k", "python3")
+    exported = shell(str(binaries / "jupyter-nbconvert"), "--to", "html", str(folder / "ran.ipynb"))
+    ours = shell(
+        str(binaries / "pdkit"), "report", "sweep_review", "data/split-l4-qwen3-8b", "--out", str(folder / "out")
+    )
+    print(
+        f"report: {ours:.2f} s, {ours / (ran + exported):.2f} of papermill ({ran:.2f} s) and nbconvert ({exported:.2f} s) on an empty notebook"
+    )
+
+
+def check(_folder: Path, _scale: float) -> None:
+    """The command from the shell, imports included."""
+    binaries = Path(sys.executable).parent
+    nothing = shell(sys.executable, "-c", "pass")
+    for name, words in (
+        ("--help", ["--help"]),
+        ("check, one small log", ["check", "data/first-pd-benchmark/filtered"]),
+        ("check, ten files", ["check", "data/real-client", "data/first-pd-benchmark"]),
+    ):
+        print(
+            f"pdkit {name}: {shell(str(binaries / 'pdkit'), *words, repeats=5):.2f} s (an empty Python: {nothing:.2f} s)"
+        )
+
+
+_EMPTY = """{"cells": [], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
+"language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}"""
+_ALL: dict[str, Callable[[Path, float], None]] = {
+    "reading": reading,
+    "sweep": sweep_,
+    "judging": judging,
+    "report": report,
+    "check": check,
+}
+
+
+def _ratio(what: str, ours: tuple[float, float], theirs: tuple[float, float], yardstick: str) -> None:
+    print(
+        f"{what}: {ours[0]:.2f} s, {ours[1]:,.0f} MB; {ours[0] / theirs[0]:.2f} of the time and {ours[1] / theirs[1]:.2f} of the memory "
+        f"of {yardstick} ({theirs[0]:.2f} s, {theirs[1]:,.0f} MB)"
+    )
+
+
+def main() -> None:
+    """Run the named benchmarks, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *_ALL], default=[])
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full input")
+    given = parser.parse_args()
+    for name in given.names or _ALL:
+        with tempfile.TemporaryDirectory() as folder:
+            _ALL[name](Path(folder), given.scale)
+
+
+if __name__ == "__main__":
+    main()
