@@ -30,7 +30,8 @@ def document(judgement: Judgement) -> dict[str, Any]:
             {"line": f"{row['source_file']}:{row['source_line']}", "reason": row["reason"], "text": row["text"]}
             for row in judgement.evidence.unread.iter_rows(named=True)
         ],
-        "conclusions": judgement.conclusions.to_dicts(),
+        "experiments": judgement.conclusions.select("experiment", "title").to_dicts(),
+        "conclusions": [f"{experiment}: {sentence}" for experiment, _, sentence in judgement.conclusions.iter_rows()],
     }
 
 
