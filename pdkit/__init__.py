@@ -28,7 +28,7 @@ _ROOMS = (
 
 
 class _FrontDoor(ModuleType):
-    """`pdkit.load` is the function, whoever imported the module `pdkit.load` before: importing binds the module here."""
+    """`pdkit.load` is the function, whoever imported the module of that name before: importing would bind it here."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in _FUNCTIONS and isinstance(value, ModuleType):

@@ -13,12 +13,12 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from html.parser import HTMLParser
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,15 @@ from pdkit.errors import PdkitError, one_of
 MACHINES = "application/vnd.pdkit.judgement"  # an output of this type is what NAME.json holds
 VEGA = "application/vnd.vegalite.v5+json"  # what pdkit.charts draws; pictures of it come beside it
 TEMPLATE = Path(__file__).parent / "report_template"
-_NOTEBOOKS = (Path(__file__).parent / "notebooks", Path(__file__).parents[1] / "notebooks")  # of the wheel, of the repository
+_NOTEBOOKS = (
+    Path(__file__).parent / "notebooks",
+    Path(__file__).parents[1] / "notebooks",
+)  # of the wheel, of the repository
 _SUFFIXES = (".ipynb", ".json", ".html")  # in the order in which they take their names: the page comes last
 _QUIET = ["--HistoryManager.enabled=False", "--log-level=50"]  # no history file, no notice that the kernel speaks TCP
 _START_S = 60  # a kernel is up in 0.6 s; without a loopback interface it never is
 _INJECTED = "injected-parameters"
-_HIDDEN_VALUE = "‹redacted›"
+_HIDDEN_VALUE = "[redacted]"
 _MASKED = ("paths", "thresholds")  # parameters that tell of the house
 _BUNDLE, _BOOT, _TOC, _HASHES = "/*@@PDKIT_VEGA@@*/", "/*@@PDKIT_BOOT@@*/", "<!--@@PDKIT_TOC@@-->", "@@PDKIT_HASHES@@"
 
@@ -65,8 +68,7 @@ class Report:
     @cached_property
     def verdicts(self) -> list[str]:
         """One line an experiment for a console: what it is called, and what its runs say together."""
-        said = json.loads(self.json.read_text("utf-8"))["conclusions"]
-        return [f"{row['title']}: {row['sentence']}" for row in said]
+        return [str(line) for line in json.loads(self.json.read_text("utf-8"))["conclusions"]]
 
 
 class ForMachines:
@@ -80,7 +82,7 @@ class ForMachines:
 
 
 def for_machines(text: str) -> ForMachines:
-    """What NAME.json will hold: a notebook ends with `pdkit.report.for_machines(pdkit.formats.json.text(judgement))`."""
+    """What NAME.json will hold: a notebook ends with `for_machines(pdkit.formats.json.text(judgement))`."""
     return ForMachines(text)
 
 
@@ -183,7 +185,9 @@ def _folder(out: Path) -> Path:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise PdkitError(f"{out}: cannot be made a folder for reports ({problem.strerror}); name another with --out") from problem
+        raise PdkitError(
+            f"{out}: cannot be made a folder for reports ({problem.strerror}); name another with --out"
+        ) from problem
     return out
 
 
@@ -207,8 +211,8 @@ def _none_or_whole(report: Report) -> Iterator[None]:
 
 
 def _warmed() -> threading.Thread:
-    """What the page needs is loaded while the kernel works; what both need is loaded first, since it imports in circles."""
-    import_module("papermill")
+    """What the page needs is loaded while the kernel works."""
+    import_module("papermill")  # what both need comes first: it imports in circles
 
     def load() -> None:
         _exporter()
@@ -231,14 +235,23 @@ def _executed(notebook: Path, parameters: Mapping[str, Value], *, engine: str | 
         kernel = {} if engine else {"kernel_manager_class": _own_kernel(ipython), "extra_arguments": _QUIET}
         try:
             executed = papermill.execute_notebook(
-                str(notebook), None, dict(parameters), engine_name=engine, kernel_name="python3", progress_bar=False, start_timeout=_START_S, **kernel
+                str(notebook),
+                None,
+                dict(parameters),
+                engine_name=engine,
+                kernel_name="python3",
+                progress_bar=False,
+                start_timeout=_START_S,
+                **kernel,
             )
         except PapermillExecutionError as problem:
             raise PdkitError(_failure(notebook, problem)) from problem
         except (CellTimeoutError, DeadKernelError) as problem:
             raise PdkitError(f"{notebook.name}: its kernel died; look at the memory of this machine") from problem
         except RuntimeError as problem:  # what nbclient raises where the kernel does not answer
-            raise PdkitError(f"{notebook.name}: no kernel answered within {_START_S} s ({problem}); it needs the loopback interface") from problem
+            raise PdkitError(
+                f"{notebook.name}: no kernel answered within {_START_S} s ({problem}); it needs the loopback interface"
+            ) from problem
     return _without_traces(executed, parameters)
 
 
@@ -272,7 +285,10 @@ def _failure(notebook: Path, problem: Any) -> str:
 
 
 def _without_traces(executed: Any, parameters: Mapping[str, Value]) -> Any:
-    shown = {key: _HIDDEN_VALUE if parameters.get("redact") and key in _MASKED and value else value for key, value in parameters.items()}
+    shown = {
+        key: _HIDDEN_VALUE if parameters.get("redact") and key in _MASKED and value else value
+        for key, value in parameters.items()
+    }
     executed.metadata.pop("papermill", None)
     executed.metadata["pdkit"] = {"parameters": shown}
     for cell in executed.cells:
@@ -293,7 +309,8 @@ def _write(report: Report, executed: Any, name: str) -> None:
 
     machines = _taken_out(executed, name)
     page = _page(executed)
-    texts = {report.notebook: nbformat.writes(executed) + "\n", report.json: machines, report.html: page}
+    written: str = nbformat.writes(executed)  # type: ignore[no-untyped-call]
+    texts = {report.notebook: written + "\n", report.json: machines, report.html: page}
     try:
         for file, text in texts.items():
             _unfinished(file).write_text(text, "utf-8", newline="\n")
@@ -309,9 +326,16 @@ def _unfinished(file: Path) -> Path:
 
 def _taken_out(executed: Any, name: str) -> str:
     """The judgement for machines; the executed notebook keeps its one line of text."""
-    found = [output.data.pop(MACHINES) for cell in executed.cells for output in cell.get("outputs", []) if MACHINES in output.get("data", {})]
+    found = [
+        output.data.pop(MACHINES)
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+        if MACHINES in output.get("data", {})
+    ]
     if len(found) != 1:
-        raise PdkitError(f"{name}: it hands over {len(found)} judgements for {name}.json; one cell ends with pdkit.report.for_machines(…)")
+        raise PdkitError(
+            f"{name}: it hands over {len(found)} judgements; one cell ends with pdkit.report.for_machines(…)"
+        )
     return str(found[0])
 
 
@@ -336,29 +360,31 @@ def _exporter() -> Any:
     from nbconvert.exporters.html import HTMLExporter
     from traitlets.config import Config
 
-    config = Config({
-        "NbConvertBase": {"display_data_priority": [VEGA, "text/html", "image/svg+xml", "image/png", "text/plain"]},
-        "TagRemovePreprocessor": {"enabled": True, "remove_cell_tags": {"remove-cell", _INJECTED}, "remove_all_outputs_tags": {"remove-output"}},
-        "HTMLExporter": {"exclude_input": True, "exclude_output_prompt": True, "exclude_input_prompt": True, "language_code": "en"},
-    })  # fmt: skip
-    return HTMLExporter(config=config, template_name="pdkit", extra_template_basedirs=[str(TEMPLATE)])
+    removed = {"remove_cell_tags": {"remove-cell", _INJECTED}, "remove_all_outputs_tags": {"remove-output"}}
+    config = Config(
+        NbConvertBase={"display_data_priority": [VEGA, "text/html", "image/svg+xml", "image/png", "text/plain"]},
+        TagRemovePreprocessor={"enabled": True, **removed},
+        HTMLExporter={"exclude_input": True, "exclude_output_prompt": True, "language_code": "en"},
+    )
+    return HTMLExporter(  # type: ignore[no-untyped-call]
+        config=config, template_name="pdkit", extra_template_basedirs=[str(TEMPLATE)]
+    )
 
 
 def vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script (0.9 MB): 1.4 s to make, so kept in the user's cache per version."""
     import vl_convert
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pdkit" / f"vega-{vl_convert.__version__}.js"
-    try:
+    version = metadata.version("vl-convert-python")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pdkit" / f"vega-{version}.js"
+    with suppress(OSError):
         return cache.read_text("utf-8")
-    except OSError:
-        script = re.sub(r"</(script)", r"<\\/\1", vl_convert.javascript_bundle().replace("\r\n", "\n"), flags=re.IGNORECASE)
-    try:
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg] # its stub demands what is optional
+    script = re.sub(r"</(script)", r"<\\/\1", bundle.replace("\r\n", "\n"), flags=re.IGNORECASE)
+    with suppress(OSError):  # without a cache a report takes 1.4 s longer, and is the same
         cache.parent.mkdir(parents=True, exist_ok=True)
         _unfinished(cache).write_text(script, "utf-8", newline="\n")
         _unfinished(cache).replace(cache)
-    except OSError:
-        pass  # no cache: a report takes 1.4 s longer, and is the same
     return script
 
 

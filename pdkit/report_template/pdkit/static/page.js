@@ -14,7 +14,10 @@
     if (dark.matches) {
       for (const [light, shown] of Object.entries(DARK)) text = text.split(light).join(shown);
     }
-    const spec = JSON.parse(text);
+    const spec = JSON.parse(text, function (key, value) {
+      // the dark end of the levels' scheme would vanish on a dark page
+      return dark.matches && value && value.name === "viridis" ? {name: "viridis", extent: [0.98, 0.3]} : value;
+    });
     spec.$schema = "https://vega.github.io/schema/vega-lite/v6.json";
     return spec;
   }

@@ -1,0 +1,26 @@
+"""The sections of a page, made from a judgement: as HTML in which every text is escaped, and as plain text.
+
+Numbers are taken from `judgement.for_results`; only sections of evidence may show a claimed figure, and they say so.
+"""
+
+from pdkit.tables.frames import results_frame, to_pandas
+from pdkit.tables.layout import Section
+from pdkit.tables.origins import glossary, sources, versions
+from pdkit.tables.rules import doubts, not_checked, rule_table
+from pdkit.tables.verdicts import banner, heading, measured, no_measured_result
+
+__all__ = [
+    "Section",
+    "banner",
+    "doubts",
+    "glossary",
+    "heading",
+    "measured",
+    "no_measured_result",
+    "not_checked",
+    "results_frame",
+    "rule_table",
+    "sources",
+    "to_pandas",
+    "versions",
+]
