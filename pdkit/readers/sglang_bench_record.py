@@ -39,6 +39,7 @@ _KEYS = {
     "request_goodput": "request_goodput_per_s",
     "slo_attainment": "slo_attainment_ratio",
 } | {f"{statistic}_{_CLOCK_KEYS[clock]}_ms": f"{clock}_{statistic}" for clock in CLOCKS for statistic in STATISTICS}
+_ARRAYS = re.compile(rb',\s*"input_lens"')  # the first of them
 _MANDATORY = ("completed", "duration", "total_output_tokens")
 _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "generated_texts", "errors")
 _UNLIMITED = ("request_rate", "max_concurrency")  # where null or infinity says that there is no limit
@@ -49,9 +50,14 @@ _CLOCK_RESOLUTION_MS = (
 # Python writes these bare, which strict JSON has not. Each gives way to a string of its own length, so nothing moves.
 _BARE = {b"Infinity": b'"inf"   ', b"-Infinity": b'"-inf"   ', b"NaN": b'"n"'}
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "n": float("nan")}
+# A surrogate without its other half: an answer that was cut inside a character. It becomes the replacement character.
+_HALF_A_PAIR = re.compile(
+    rb"(?i)\\ud[89ab][0-9a-f]{2}(?!\\ud[c-f][0-9a-f]{2})|(?<!\\ud[89ab][0-9a-f]{2})\\ud[c-f][0-9a-f]{2}"
+)
 _MALFORMED_AT = re.compile(r"\(byte (\d+)\)")
 _BARE_TRIES = 100  # each try reads on from the start: worth it for a record's few scalars, not for its arrays
 
+_QUOTED_BYTES = 800  # of a line: enough for 200 characters of any script
 _SLICE_BYTES = 4 << 20  # gaps are parsed in slices: 0.6 of the memory of one go, at the same speed
 _SLICES_AT_ONCE = 2
 _BINS_PER_DECADE = 20
@@ -68,11 +74,11 @@ class _Record(msgspec.Struct):
     random_range_ratio: float | None = None
     sharegpt_output_len: float | None = None
     server_info: msgspec.Raw = msgspec.Raw(b"null")
-    input_lens: list[int] | None = None
-    output_lens: list[int] | None = None
-    ttfts: list[float] | None = None
+    input_lens: list[int | None] | None = None
+    output_lens: list[int | None] | None = None
+    ttfts: list[float | None] | None = None
     itls: msgspec.Raw = msgspec.Raw(b"null")
-    generated_texts: list[str] | None = None
+    generated_texts: list[str | None] | None = None
     errors: list[str | None] | None = None
 
 
@@ -134,12 +140,16 @@ def _of_line(name: str, number: int, line: memoryview) -> Evidence:
             unread=[
                 {
                     "reason": "a JSON object, but not a record of bench_serving",
-                    "text": quoted(bytes(line[:800]).decode(errors="replace")),
+                    "text": quoted(_beginning(line)),
                 }
                 | place
             ]
         )
     return _evidence(record, seen, place, ending=None)
+
+
+def _beginning(raw: memoryview | msgspec.Raw) -> str:
+    return bytes(memoryview(raw)[:_QUOTED_BYTES]).decode(errors="replace")
 
 
 def _damaged(seen: Row, place: Row, line: memoryview, problem: str) -> Evidence:
@@ -148,46 +158,63 @@ def _damaged(seen: Row, place: Row, line: memoryview, problem: str) -> Evidence:
         unread=[
             {
                 "reason": f"not a whole JSON record: {quoted(problem)}",
-                "text": quoted(bytes(line[:800]).decode(errors="replace")),
+                "text": quoted(_beginning(line)),
             }
             | dict(place)
         ]
     )
-    head = bytes(line).partition(b', "input_lens"')[0]
-    try:
-        kept = _decoded(memoryview(bytearray(head.rstrip(b", \r\n") + b"}")))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        kept = _Whole()
-    return Evidence.joined([unread, _evidence(kept, seen, place, ending=f"the record is damaged: {quoted(problem)}")])
+    ending = f"the record is damaged: {quoted(problem)}"
+    return Evidence.joined([unread, _evidence(_before_damage(bytes(line)), seen, place, ending=ending)])
+
+
+def _before_damage(line: bytes) -> Any:
+    """The keys that stand whole before the arrays, or before the key in which the line ends."""
+    arrays = _ARRAYS.search(line)
+    last = max(line.rfind(b', "'), line.rfind(b',"'))
+    for end in (arrays.start() if arrays else last, line.find(b'"server_info"')):
+        head = line[: max(end, 0)].rstrip(b", \r\n\t")
+        try:
+            return _decoded(memoryview(bytearray(head + b"}")))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            continue
+    return _Whole()
 
 
 def _decoded(line: memoryview) -> Any:
+    replaced: list[tuple[int, bytes]] = []
     for _ in range(_BARE_TRIES):
         try:
             return _decoder.decode(line)
         except msgspec.ValidationError:
-            raise
+            if not replaced:
+                raise
+            break  # an array holds one: there a string will not do
         except msgspec.DecodeError as problem:
-            if not _replaced_bare(line, str(problem)):
+            found = _bare_at(line, str(problem))
+            if found is None:
                 break
+            at, bare = found
+            line[at : at + len(bare)] = _BARE[bare]
+            replaced.append(found)
+    for at, bare in replaced:
+        line[at : at + len(bare)] = bare
     return _decoded_slowly(bytes(line))
 
 
-def _replaced_bare(line: memoryview, problem: str) -> bool:
-    """Whether a bare number stood where the decoder stopped; it never stops inside a string."""
+def _bare_at(line: memoryview, problem: str) -> tuple[int, bytes] | None:
+    """The bare number where the decoder stopped, and its place; it never stops inside a string."""
     found = _MALFORMED_AT.search(problem)
-    for back in (0, 1) if found else ():  # the sign of -Infinity is read before the decoder stops
-        at = int(found[1]) - back  # type: ignore[index]
-        for bare, strict in _BARE.items():
-            if line[at : at + len(bare)] == bare:
-                line[at : at + len(bare)] = strict
-                return True
-    return False
+    if found is None:
+        return None
+    stop = int(found[1])
+    # the sign of -Infinity is read before the decoder stops
+    at = next((at for at in (stop - 1, stop) if at >= 0 and bytes(line[at : at + 9]) == b"-Infinity"), stop)
+    return next(((at, bare) for bare in _BARE if line[at : at + len(bare)] == bare), None)
 
 
 def _decoded_slowly(line: bytes) -> Any:
-    """Bare numbers inside an array: the standard library knows them, at a tenth of the speed."""
-    loaded = json.loads(line)
+    """Bare numbers inside an array, half an emoji: the standard library knows them, at a tenth of the speed."""
+    loaded = json.loads(_HALF_A_PAIR.sub(rb"\\ufffd", line))
     if not isinstance(loaded, dict):
         raise ValueError("a record is a JSON object")
     raws = {key: msgspec.Raw(json.dumps(loaded.pop(key, None)).encode()) for key in ("itls", "server_info")}
@@ -197,7 +224,8 @@ def _decoded_slowly(line: bytes) -> Any:
 def _evidence(record: Any, seen: Row, place: Row, *, ending: str | None) -> Evidence:
     numbers = dict(_numbers(record))
     whole = ending is None and all(key in numbers for key in _MANDATORY)
-    requests, gaps = _requests(record) if ending is None else (table("requests"), table("gaps"))
+    gaps = gap_statistics(memoryview(record.itls)) if ending is None else None
+    requests = _requests(record, gaps) if ending is None else table("requests")
     added = [pl.lit(value).alias(column) for column, value in (dict(seen) | dict(place)).items()]
     return Evidence.of(
         runs=[
@@ -206,9 +234,15 @@ def _evidence(record: Any, seen: Row, place: Row, *, ending: str | None) -> Evid
             | {"complete": whole, "ending": ending or (None if whole else "the record lacks its totals")}
             | dict(place)
         ],
-        claims=[*_claims(numbers, dict(seen) | dict(place)), *_asked(record, dict(seen) | dict(place))],
+        claims=[*_claims(numbers, dict(seen) | dict(place)), *_asked(record, gaps, dict(seen) | dict(place))],
         requests=requests.with_columns(added),
-        gaps=gaps.with_columns(added),
+        gaps=_histogram(gaps).with_columns(added),
+        unread=[
+            {"reason": "its gaps are no arrays of numbers", "text": quoted(f"itls: {_beginning(record.itls)}")}
+            | dict(place)
+        ]
+        if ending is None and gaps is None and bytes(record.itls) != b"null"
+        else [],
     )
 
 
@@ -238,9 +272,10 @@ def _claims(numbers: dict[str, float], common: dict[str, object]) -> Iterator[Ro
         } | common
 
 
-def _asked(record: Any, common: dict[str, object]) -> Iterator[Row]:
+def _asked(record: Any, gaps: "Gaps | None", common: dict[str, object]) -> Iterator[Row]:
     """The output length asked of every request, and how many entries the detail arrays have."""
     lengths = [len(array) for key in _DETAILS if isinstance(array := getattr(record, key), list)]
+    lengths += [len(gaps.length)] if gaps else []
     facts: dict[str, float | None] = (
         {"detail_rows_min": min(lengths), "detail_rows_max": max(lengths)} if lengths else {}
     )
@@ -270,7 +305,10 @@ def _server(info: msgspec.Raw) -> dict[str, str]:
     """Model, version and topology as the server told them; keys and addresses in there are left."""
     if len(memoryview(info)) > _SERVER_INFO_BYTES:
         return {}
-    known = msgspec.json.decode(info)
+    try:
+        known = json.loads(bytes(info))
+    except (ValueError, RecursionError):  # nested beyond reason: its facts are lost, the record is not
+        return {}
     if not isinstance(known, dict):
         return {}
     lists = {
@@ -288,23 +326,28 @@ def _server(info: msgspec.Raw) -> dict[str, str]:
 # --- its requests ---------------------------------------------------------------------------------------------------
 
 
-def _requests(record: Any) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row a request, and the histogram of all gaps: gaps become statistics and texts become lengths here."""
+def _requests(record: Any, gaps: Gaps | None) -> pl.DataFrame:
+    """One row a request: texts become lengths here."""
     present = [array for key in _DETAILS if isinstance(array := getattr(record, key), list)]
     if not present:
-        return table("requests"), table("gaps")
+        return table("requests")
     n = len(record.errors) if record.errors is not None else max(map(len, present))
-    gaps = gap_statistics(memoryview(record.itls))
     frame = pl.DataFrame({"request_index": np.arange(n, dtype=np.int64)}).with_columns(
         _column("input_tok", record.input_lens, n, pl.Int64()),
         _column("output_tok", record.output_lens, n, pl.Int64()),
         _column("ttft_ms", record.ttfts, n, pl.Float64()) * MS_PER_S,
-        _column("error", record.errors, n, pl.String()),
+        _column("error", _without_secrets(record.errors), n, pl.String()),
         *_texts(record.generated_texts, n),
         *(_gap_columns(gaps) if gaps and len(gaps.length) == n else []),
         pl.col("request_index").alias("source_item"),
     )
-    return table("requests", _rows(frame, has_errors=record.errors is not None)), _histogram(gaps)
+    return table("requests", _rows(frame, has_errors=record.errors is not None))
+
+
+def _without_secrets(errors: list[str | None] | None) -> list[str | None] | None:
+    """Errors as they may be quoted; a server may repeat a request's key in one."""
+    kept = {error: quoted(error) for error in set(errors or ()) if error}
+    return None if errors is None else [kept.get(error, error) if error else error for error in errors]
 
 
 def _column(name: str, values: list[Any] | None, n: int, dtype: pl.DataType) -> pl.Series:
@@ -313,12 +356,14 @@ def _column(name: str, values: list[Any] | None, n: int, dtype: pl.DataType) -> 
     return pl.Series(name, values if whole else [None] * n, dtype=dtype)
 
 
-def _texts(texts: list[str] | None, n: int) -> list[pl.Series]:
+def _texts(texts: list[str | None] | None, n: int) -> list[pl.Series | pl.Expr]:
     if texts is None or len(texts) != n:
         return []
     return [
-        pl.Series("text_chars", [len(text) for text in texts], dtype=pl.Int64),
-        pl.Series(texts).hash().alias("text_hash"),
+        pl.Series("text_chars", [None if text is None else len(text) for text in texts], dtype=pl.Int64),
+        pl.when(pl.Series(texts, dtype=pl.String).is_not_null())
+        .then(pl.Series(texts, dtype=pl.String).hash())
+        .alias("text_hash"),
     ]
 
 
@@ -333,7 +378,7 @@ def _rows(frame: pl.DataFrame, *, has_errors: bool) -> pl.DataFrame:
     return (
         frame.with_columns(absent)
         .with_columns(ok.alias("ok"), impossible.alias("nonfinite_count"))
-        .with_columns(pl.when(ttft.is_finite()).then(ttft).alias("ttft_ms"), pl.col("error").str.slice(0, 200))
+        .with_columns(pl.when(ttft.is_finite()).then(ttft).alias("ttft_ms"))
         .with_columns(
             pl.when(pl.col("ok").eq_missing(False)).then(None).otherwise(pl.col(name)).alias(name)
             for name in _OF_SUCCESS
@@ -396,14 +441,18 @@ _ZERO_BIN = -(10**6)
 
 
 def gap_statistics(raw: memoryview) -> Gaps | None:
-    """Statistics of `[[gap, …], …]` (seconds) without a Python object per gap; None where there is no such array.
+    """Statistics of `[[gap, …], …]` (seconds) without a Python object per gap; None where it is something else.
 
     Three times as fast as decoding the lists, at 0.6 of the memory: see benchmarks/.
     """
     if bytes(raw[:1]) != b"[":
         return None
-    with ThreadPoolExecutor(_SLICES_AT_ONCE) as pool:  # the engine and numpy let go of the interpreter
-        parts = [part for some in _batched(_slices(raw), _SLICES_AT_ONCE) for part in pool.map(_slice_statistics, some)]
+    try:
+        with ThreadPoolExecutor(_SLICES_AT_ONCE) as pool:  # the engine and numpy let go of the interpreter
+            batches = _batched(_slices(raw), _SLICES_AT_ONCE)
+            parts = [part for some in batches for part in pool.map(_slice_statistics, some)]
+    except (ValueError, RecursionError):
+        return None
     histogram: dict[int, int] = {}
     for part in parts:
         for edge, count in part.histogram.items():
@@ -443,14 +492,30 @@ def _values(piece: memoryview) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.fl
     lengths[closed - opened == 1] = 0
     if not lengths.any():
         return lengths, np.zeros(0)
-    spans = zip(opened.tolist(), closed.tolist(), strict=True)
-    inner = [piece[start + 1 : end] for start, end in spans if end > start + 1]
-    spaced = bool(len(commas)) and characters[commas[0] + 1] == ord(" ")
-    values = _numbers_of(inner, spaced=spaced)
-    if values.null_count() or len(values) != lengths.sum():  # white space of some other kind
-        decoded = msgspec.json.decode(b"[" + bytes(piece).lstrip(b", \r\n\t") + b"]", type=list[list[float]])
-        values = pl.Series([gap for gaps in decoded for gap in gaps], dtype=pl.Float64)
-    return lengths, values.to_numpy()
+    if np.all(opened[1:] > closed[:-1]):
+        spans = zip(opened.tolist(), closed.tolist(), strict=True)
+        inner = [piece[start + 1 : end] for start, end in spans if end > start + 1]
+        spaced = bool(len(commas)) and characters[commas[0] + 1] == ord(" ")
+        values = _numbers_of(inner, spaced=spaced)
+        if not values.null_count() and len(values) == lengths.sum():
+            return lengths, values.to_numpy()
+    return _values_slowly(piece)
+
+
+def _values_slowly(piece: memoryview) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """As `_values`, whatever the white space, with NaN for a gap that is null or no number in JSON.
+
+    Raises:
+        ValueError: something else than arrays of numbers.
+    """
+    arrays = json.loads(b"[" + bytes(piece).lstrip(b", \r\n\t") + b"]")
+    if not all(isinstance(array, list) for array in arrays):
+        raise ValueError("not an array of arrays")
+    gaps = [np.nan if gap is None else gap for array in arrays for gap in array]
+    gaps = [_NUMBERS.get(gap, gap) if isinstance(gap, str) else gap for gap in gaps]
+    if not all(isinstance(gap, int | float) and not isinstance(gap, bool) for gap in gaps):
+        raise ValueError("a gap that is no number")
+    return np.array([*map(len, arrays)], np.int64), np.array(gaps, np.float64)
 
 
 def _numbers_of(inner: list[memoryview], *, spaced: bool) -> pl.Series:
@@ -460,7 +525,7 @@ def _numbers_of(inner: list[memoryview], *, spaced: bool) -> pl.Series:
     last = [len(columns) - 1]
     try:
         read = pl.read_csv(joined, has_header=False, separator=" ", eol_char=",", schema=columns, columns=last)
-    except pl.exceptions.ComputeError:
+    except pl.exceptions.PolarsError:
         return pl.Series([None], dtype=pl.Float64)
     return read.to_series()
 
@@ -486,7 +551,8 @@ def _quantile(ordered: npt.NDArray[np.float64], share: float) -> npt.NDArray[np.
     """Linear interpolation between order statistics, as the client's own percentiles."""
     at = share * (ordered.shape[1] - 1)
     below, above = int(np.floor(at)), int(np.ceil(at))
-    return np.asarray(ordered[:, below] + (ordered[:, above] - ordered[:, below]) * (at - below))
+    with np.errstate(invalid="ignore"):  # between two infinities there is nothing: NaN, counted as impossible
+        return np.asarray(ordered[:, below] + (ordered[:, above] - ordered[:, below]) * (at - below))
 
 
 def _bins(values: npt.NDArray[np.float64]) -> dict[int, int]:
