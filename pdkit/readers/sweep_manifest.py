@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from pdkit.errors import PdkitError, one_of
@@ -12,6 +13,7 @@ from pdkit.parts import reader
 from pdkit.source import Source
 
 _SIGN = re.compile(rb"(?m)^\[\[level\]\]\s*(?:#.*)?\n(?:concurrency|request_rate) = ")
+_MOST = 10**9  # users, requests or GPUs: more than any sweep has
 ROLES = ("client", "prefill", "decode", "router", "colocated")
 _TOP: dict[str, type | tuple[type, ...]] = {
     "label": str, "synthetic": bool, "model": str, "topology": str, "gpu": str, "gpu_count": int, "repeats": int,
@@ -62,9 +64,11 @@ def read(source: Source) -> Evidence:
 
 def _items(said: dict[str, Any], table: str, lines: list[str]) -> Iterator[tuple[dict[str, Any], int]]:
     """Each entry of an array of tables with the line of its heading."""
-    headings = [number for number, line in enumerate(lines, 1) if line.partition("#")[0].strip() == f"[[{table}]]"]
+    heading = re.compile(rf"\s*\[\[\s*(['\"]?){table}\1\s*\]\]")
+    headings = [number for number, line in enumerate(lines, 1) if heading.match(line)]
     entries = said.get(table, [])
-    yield from zip(entries, headings or [1] * len(entries), strict=False)
+    # inline, or quoted in a text: which heading is whose is not known then, and the file's first line is cited
+    yield from zip(entries, headings if len(headings) == len(entries) else [1] * len(entries), strict=True)
 
 
 def _level(source: Source, level: dict[str, Any], line: int) -> dict[str, Any]:
@@ -86,7 +90,9 @@ def _file(source: Source, item: dict[str, Any], line: int) -> dict[str, Any]:
     _known(where, item, _FILE)
     if item.get("role") not in ROLES:
         raise one_of(f"{where}: role", str(item.get("role")), list(ROLES))
-    path = source.path.parent / str(item.get("path", ""))
+    if not item.get("path"):
+        raise PdkitError(f"{where}: names no path; a file has a path beside or below the manifest, and a role")
+    path = source.path.parent / item["path"]
     if not path.resolve().is_relative_to(source.path.parent.resolve()):
         raise PdkitError(
             f"{where}: path {item['path']!r} leads out of the folder; name a file beside or below the manifest"
@@ -94,12 +100,16 @@ def _file(source: Source, item: dict[str, Any], line: int) -> dict[str, Any]:
     return {"path": path.as_posix(), "role": item["role"]} | _place(source, line)
 
 
-def _known(where: str, said: dict[str, Any], keys: dict[str, Any]) -> None:
+def _known(where: str, said: Any, keys: dict[str, Any]) -> None:
+    if not isinstance(said, dict):
+        raise PdkitError(f"{where} is {said!r}; it takes a table")
     for key, value in said.items():
         if key not in keys:
             raise one_of(f"{where}: key", key, list(keys))
         if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
             raise PdkitError(f"{where}: {key} is {value!r}; it takes {_named(keys[key])}")
+        if type(value) in (int, float) and not (0 < value <= _MOST or (value == inf and key in _LEVEL)):
+            raise PdkitError(f"{where}: {key} is {value!r}; it takes a number above 0, and at most {_MOST:,}")
 
 
 def _named(kind: type | tuple[type, ...]) -> str:
