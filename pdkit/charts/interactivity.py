@@ -3,9 +3,10 @@
 import altair as alt
 import polars as pl
 
+from pdkit.charts.labels import HEADROOM, Plot, labels, onto
 from pdkit.charts.levels import fitting, gap_strip, greatest, in_segments, named, provenance, refused
-from pdkit.charts.lines import HEADROOM, believed, experiment_colour, labels, line, marks, onto, told
-from pdkit.charts.theme import PLOT_PX, Picture, in_words, layered, picture
+from pdkit.charts.lines import believed, experiment_colour, line, marks, told
+from pdkit.charts.theme import AXIS_PX, PLOT_PX, Picture, in_words, layered, picture
 from pdkit.metrics import METRICS
 from pdkit.parts import chart
 from pdkit.results import NO_RESULT, Published
@@ -26,7 +27,8 @@ def interactivity(published: Published) -> Picture:
     """
     numbers = published.wide(_EACH.name, _SPEED.name)
     placed = numbers.select("run_id", believed(_SPEED.name).alias("x"), believed(_EACH.name).alias("y"))
-    runs, left_out = fitting(named(published.runs), rows_each=2)
+    every = named(published.runs)
+    runs, left_out = fitting(every, rows_each=2)
     rows = runs.join(placed, on="run_id", how="left", maintain_order="left")
     points = in_segments(rows, holds=pl.col("x").is_not_null() & pl.col("y").is_not_null(), by=["title"])
     if points.is_empty():
@@ -35,7 +37,7 @@ def interactivity(published: Published) -> Picture:
     colour, many = experiment_colour(points)
     notes = [provenance(runs), many, left_out]
     panels = [_plot(points, colour), *gap_strip(gaps)]
-    return picture(panels, title=_TITLE, notes=notes, description=_described(runs, points))
+    return picture(panels, title=_TITLE, notes=notes, description=_described(every, points))
 
 
 def _plot(points: pl.DataFrame, colour: alt.Color) -> alt.LayerChart:
@@ -43,11 +45,11 @@ def _plot(points: pl.DataFrame, colour: alt.Color) -> alt.LayerChart:
     gpus = pl.when(pl.col("gpu_count").is_finite()).then("gpu_count")
     data = points.select("title", "level", "rank", "verdict", "segment", gpus, pl.col("x", "y").round(2))
     x = alt.X("x:Q", scale=alt.Scale(domain=[0, right], nice=False), axis=alt.Axis(title=_SPEED.axis, tickCount=6))
-    up = alt.Axis(title=_EACH.axis, tickCount=6, minExtent=40, maxExtent=40)
+    up = alt.Axis(title=_EACH.axis, tickCount=6, minExtent=AXIS_PX, maxExtent=AXIS_PX)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=up)
     base = alt.Chart(data).encode(x=x, y=y, tooltip=_TOLD)
     named_points = onto(data.select("x", "y", pl.col("level").alias("text")), x=right, y=top)
-    words = labels(named_points, x=x, y=y, height=_HEIGHT_PX)
+    words = labels(named_points, Plot(x, y, PLOT_PX, _HEIGHT_PX))
     drawn = marks(base, verdicts=data["verdict"].to_list(), colour=colour)
     return layered(line(base, colour), *drawn, *words, width=PLOT_PX, height=_HEIGHT_PX)
 

@@ -3,22 +3,20 @@
 import altair as alt
 import polars as pl
 
+from pdkit.charts.labels import HEADROOM, Plot, labels, onto
 from pdkit.charts.levels import fitting, gap_strip, gaps_in_words, greatest, in_segments, named, provenance, refused
 from pdkit.charts.lines import (
-    HEADROOM,
     axis_title,
     believed,
     experiment_colour,
-    labels,
     latencies,
     line,
     marks,
     not_shown,
-    onto,
     told,
     which_statistic,
 )
-from pdkit.charts.theme import PLOT_PX, Picture, in_words, layered, picture
+from pdkit.charts.theme import AXIS_PX, PLOT_PX, Picture, in_words, layered, picture
 from pdkit.metrics import METRICS
 from pdkit.parts import chart
 from pdkit.results import Published
@@ -39,7 +37,8 @@ def latency_vs_throughput(published: Published) -> Picture:
     not drawn: the line breaks there, and the strip below names it. Hollow points are unverified.
     """
     x = published.wide(_CAME.name).select("run_id", believed(_CAME.name).alias("x"))
-    runs, left_out = fitting(named(published.runs), rows_each=len(_CLOCKS) * 2)
+    every = named(published.runs)
+    runs, left_out = fitting(every, rows_each=len(_CLOCKS) * 2)
     rows = runs.join(x, on="run_id", how="left", maintain_order="left")
     rows = rows.join(latencies(published, _CLOCKS), on="run_id", how="left", maintain_order="left")
     holds = pl.col("x").is_not_null() & pl.col("ms").is_not_null()
@@ -52,7 +51,7 @@ def latency_vs_throughput(published: Published) -> Picture:
     shown = [clock for clock in _CLOCKS if clock in points["clock"]]
     panels = [_panel(points, clock, colour=colour, last=clock == shown[-1]) for clock in shown]
     notes = [provenance(runs), which_statistic(points), not_shown(_CLOCKS, points), many, left_out]
-    return picture([*panels, *gap_strip(gaps)], title=_TITLE, notes=notes, description=_described(runs, points))
+    return picture([*panels, *gap_strip(gaps)], title=_TITLE, notes=notes, description=_described(every, points))
 
 
 def _panel(points: pl.DataFrame, clock: str, *, colour: alt.Color, last: bool) -> alt.LayerChart:
@@ -62,13 +61,13 @@ def _panel(points: pl.DataFrame, clock: str, *, colour: alt.Color, last: bool) -
     data = rows.select("title", "level", "rank", "verdict", "statistic", "segment", *numbers)
     bare = {} if last else {"title": None, "labels": False, "ticks": False}
     across = alt.Axis(**{"title": _CAME.axis, "tickCount": 6} | bare)  # type: ignore[arg-type]
-    up = alt.Axis(title=axis_title(clock, rows), tickCount=4, minExtent=40, maxExtent=40)
+    up = alt.Axis(title=axis_title(clock, rows), tickCount=4, minExtent=AXIS_PX, maxExtent=AXIS_PX)
     x = alt.X("x:Q", scale=alt.Scale(domain=[0, right], nice=False), axis=across)
     y = alt.Y("ms:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=up)
     base = alt.Chart(data).encode(x=x, y=y, tooltip=_TOLD)
     mean = pl.when(pl.col("statistic") == "mean").then(pl.format("{}, mean", "level")).otherwise("level")
     named_points = onto(data.select("x", "ms", mean.alias("text")), x=right, ms=top)
-    words = labels(named_points, x=x, y=y, height=_HEIGHT_PX)
+    words = labels(named_points, Plot(x, y, PLOT_PX, _HEIGHT_PX))
     drawn = marks(base, verdicts=points["verdict"].to_list(), colour=colour)
     return layered(line(base, colour), *drawn, *words, width=PLOT_PX, height=_HEIGHT_PX)
 

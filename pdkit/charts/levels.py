@@ -63,14 +63,13 @@ def provenance(runs: pl.DataFrame) -> str:
 def refused(runs: pl.DataFrame) -> str:
     """How many runs have no measured result, as a sentence without its end."""
     count = runs.filter(pl.col("verdict") == NO_RESULT).height
-    if runs.is_empty():
-        return "There are no runs"
-    every = plural(runs.height, "run")
-    return (
-        f"{count} of {every} {'has' if count == 1 else 'have'} no measured result"
-        if count
-        else f"None of {every} was refused"
-    )
+    if runs.height <= 1:
+        return (
+            "There are no runs" if runs.is_empty() else f"The run {f'has {NO_RESULT}' if count else 'was not refused'}"
+        )
+    if count == 0:
+        return f"None of {runs.height} runs was refused"
+    return f"{count} of {runs.height} runs {'has' if count == 1 else 'have'} {NO_RESULT}"
 
 
 def in_segments(rows: pl.DataFrame, *, holds: pl.Expr, by: Sequence[str]) -> pl.DataFrame:
@@ -88,6 +87,14 @@ def gap_sentences(gaps: pl.DataFrame) -> pl.DataFrame:
     by_reason = gaps.with_columns(why.alias("why")).group_by("title", "why", maintain_order=True)
     grouped = by_reason.agg(pl.col("level").unique(maintain_order=True).str.join(", "))
     name = pl.format(" — {}", "title") if gaps["title"].n_unique() > 1 else pl.lit("")
+    if grouped.height > _GAP_LINES:  # experiments with the same gaps then share a line
+        grouped = grouped.group_by("level", "why", maintain_order=True).agg(pl.col("title"))
+        count = pl.col("title").list.len()
+        name = (
+            pl.when(count > 1)
+            .then(pl.format(" — {} experiments", count))
+            .otherwise(pl.format(" — {}", pl.col("title").list.first()))
+        )
     sentence = pl.concat_str("level", pl.lit(": "), "why", name)
     return grouped.select(sentence.alias("sentence"), (pl.col("why") == NO_RESULT).alias("refused"))
 
@@ -96,7 +103,7 @@ def gaps_in_words(gaps: pl.DataFrame) -> str:
     """The first few gaps, to go into a sentence that stands for the whole chart."""
     every = gap_sentences(gaps)["sentence"].to_list()
     more = f"; and {len(every) - 5} more" if len(every) > 5 else ""
-    return f" {'; '.join(every[:5])}{more}." if every else ""
+    return f" Missing: {'; '.join(every[:5])}{more}." if every else ""
 
 
 def gap_strip(gaps: pl.DataFrame) -> list[alt.LayerChart]:

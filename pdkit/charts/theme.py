@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import altair as alt
 
@@ -17,6 +17,7 @@ EXACT_IN_JS: Final = 2**53  # whole numbers beyond this lose digits in a browser
 
 PAGE_PX: Final = 640  # the widest that a figure may be; narrower pages scroll it
 PLOT_PX: Final = 540  # of a panel with an axis at its left: that, half a label and the padding keep within the page
+AXIS_PX: Final = 48  # of the numbers at an axis, so that panels below each other are aligned
 _TITLE_CHARS, _SUBTITLE_CHARS = 66, 92  # what fits there in the widest of the usual fonts
 
 # Blue is believed, grey cannot be told, vermillion is refused: told apart by all common kinds of colour blindness,
@@ -78,6 +79,8 @@ CONFIG: Final = {
         "labelLimit": 540,
         "symbolSize": 70,
         "symbolOpacity": 1,
+        "symbolBaseFillColor": QUIET,
+        "symbolBaseStrokeColor": QUIET,
     },
     "title": {
         "anchor": "start",
@@ -89,7 +92,7 @@ CONFIG: Final = {
         "subtitlePadding": 5,
         "offset": 12,
     },
-    "text": {"color": INK, "fontSize": 11},
+    "text": {"color": INK, "fontSize": 11, "baseline": "middle"},
     "concat": {"spacing": 14},
 }
 
@@ -142,7 +145,7 @@ def _refuse_unspeakable(part: object, where: str) -> None:
 def picture(panels: Sequence[Panel], *, title: str, notes: Sequence[str], description: str) -> Picture:
     """Panels below each other as one figure: title, what must be known of the data, alternative text."""
     lines = [line for note in notes if note for line in textwrap.wrap(note, _SUBTITLE_CHARS)]
-    heading = alt.TitleParams(text=textwrap.wrap(title, _TITLE_CHARS), subtitle=lines)
+    heading = alt.TitleParams(text=textwrap.wrap(title, _TITLE_CHARS), subtitle=lines or alt.Undefined)
     return Picture(vconcat=list(panels), title=heading, description=description, config=CONFIG)
 
 
@@ -150,17 +153,17 @@ def in_words(sentence: str, *, title: str, notes: Sequence[str] = ()) -> Picture
     """A figure for which there are no numbers: it says which are missing, and is never left out."""
     lines = textwrap.wrap(sentence, 80)
     height = 24 + 18 * len(lines)
-    frame = alt.Chart(alt.InlineData(values=[{"text": lines}])).properties(width=PLOT_PX + 50, height=height)
+    frame = alt.Chart(alt.InlineData(values=[{"text": lines}]))
     ground = frame.mark_rect(fill="#f9fafb", stroke=FAINT).encode(x=alt.value(0), x2=alt.value(PLOT_PX + 50))
-    look = {"fontSize": 13, "lineHeight": 18, "color": QUIET, "dy": -9 * (len(lines) - 1)}
-    words = frame.mark_text(align="left", baseline="middle", **look).encode(x=alt.value(12), text="text:N")
-    return picture([layered(ground, words)], title=title, notes=notes, description=f"{title} {sentence}")
+    text = frame.mark_text(align="left", fontSize=13, lineHeight=18, color=QUIET, dy=-9 * (len(lines) - 1))
+    words = text.encode(x=alt.value(12), text="text:N")
+    panel = layered(ground, words, width=PLOT_PX + 50, height=height)
+    return picture([panel], title=title, notes=notes, description=f"{title} {sentence}")
 
 
-def layered(*marks: alt.Chart, width: float | None = None, height: float | None = None) -> alt.LayerChart:
+def layered(*marks: alt.Chart, width: float, height: float) -> alt.LayerChart:
     """Marks over each other in one panel."""
-    size = {name: value for name, value in (("width", width), ("height", height)) if value is not None}
-    return alt.LayerChart(layer=list(marks), **size)
+    return alt.LayerChart(layer=list(marks), width=width, height=height)
 
 
 def heading(title: str) -> alt.TitleParams:
@@ -168,10 +171,9 @@ def heading(title: str) -> alt.TitleParams:
     return alt.TitleParams(text=title, fontSize=12, color=QUIET, limit=PAGE_PX - 40, offset=6, frame="bounds")
 
 
-def rimmed(text: alt.Chart, *, color: str, align: str, dx: float, dy: float) -> list[alt.Chart]:
-    """Words with a white rim, so that lines and points below do not make them unreadable."""
-    look = {"align": align, "dx": dx, "dy": dy, "baseline": "middle"}
-    return [
-        text.mark_text(stroke="white", strokeWidth=3, strokeJoin="round", **look),
-        text.mark_text(color=color, **look),
-    ]
+def rimmed(
+    text: alt.Chart, *, color: str, align: Literal["left", "right"], dx: float, dy: float
+) -> tuple[alt.Chart, alt.Chart]:
+    """Words with a white rim, so that lines below do not make them unreadable."""
+    rim = text.mark_text(align=align, dx=dx, dy=dy, stroke="white", strokeWidth=3, strokeJoin="round")
+    return rim, text.mark_text(align=align, dx=dx, dy=dy, color=color)

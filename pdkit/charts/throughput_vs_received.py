@@ -1,14 +1,14 @@
 """Claimed output throughput against the throughput of what came back."""
 
-from dataclasses import dataclass, replace
-
 import altair as alt
 import polars as pl
 
+from pdkit.charts.labels import BESIDE, Plot, labels, onto
 from pdkit.charts.levels import fitting, greatest, named, provenance, refused
 from pdkit.charts.lines import finite
 from pdkit.charts.theme import (
     AXIS,
+    AXIS_PX,
     FAINT,
     PLOT_PX,
     QUIET,
@@ -29,7 +29,7 @@ from pdkit.units import plural
 _CLAIM, _CAME = METRICS["output_throughput_tok_per_s"], METRICS["received_throughput_tok_per_s"]
 _TITLE = "Did the claimed tokens come back?"
 _HEIGHT_PX, _LANE_PX = 360, 84
-_LINE_PX, _CHAR_PX = 15, 6.1  # the room that a label takes
+_SPOT_PX = 16  # runs closer than this share a label
 _HEADROOM = 1.06
 _DIGITS = 2  # throughput is printed with two decimals
 _TOLD = [
@@ -82,13 +82,13 @@ def _plot(runs: pl.DataFrame, *, top: float, width: float, drawn: pl.DataFrame) 
     scale = alt.Scale(domain=[0, top], nice=False)
     x = alt.X("received:Q", scale=scale, axis=alt.Axis(title=_CAME.axis, tickCount=6))
     y = alt.Y("claimed:Q", scale=scale, axis=_claimed_axis())
-    ends = alt.Chart(alt.InlineData(values=[{"received": 0, "claimed": 0}, {"received": top, "claimed": top}]))
-    equal = ends.mark_line(color=AXIS, strokeDash=[5, 4]).encode(x=x, y=y)
-    end = ends.transform_filter(alt.datum.received > 0).encode(x=x, y=y, text=alt.value("all came back"))
+    line = pl.DataFrame({"received": [0.0, top], "claimed": [0.0, top]})
+    equal = alt.Chart(line).mark_line(color=AXIS, strokeDash=[5, 4]).encode(x=x, y=y)
+    end = alt.Chart(line.tail(1)).encode(x=x, y=y, text=alt.value("all came back"))
     word = rimmed(end, color=QUIET, align="right", dx=-30, dy=7)
     points = alt.Chart(runs.drop("synthetic")).mark_point(filled=True, size=95, opacity=0.85)
     placed = points.encode(x=x, y=y, tooltip=_TOLD, **_look(drawn))
-    words = [mark for label in _labelled(runs, top=top, width=width) for mark in label.drawn(x, y)]
+    words = labels(_texts(runs, top=top, width=width), Plot(x, y, width, _HEIGHT_PX), sides=BESIDE, color=REFUSED)
     return layered(equal, *word, placed, *words, width=width, height=_HEIGHT_PX)
 
 
@@ -99,12 +99,13 @@ def _lane(runs: pl.DataFrame, *, top: float, drawn: pl.DataFrame) -> alt.LayerCh
     y = alt.Y("claimed:Q", scale=alt.Scale(domain=[0, top], nice=False), axis=bare)
     points = alt.Chart(runs.drop("synthetic")).mark_point(filled=True, size=95, opacity=0.85)
     placed = points.encode(x=alt.X("where:N", axis=axis), y=y, tooltip=_TOLD, **_look(drawn))
-    size = {"width": _LANE_PX, "height": _HEIGHT_PX}
-    return alt.LayerChart(layer=[placed], view=alt.ViewBackground(fill="#f9fafb", stroke=FAINT), **size)
+    lane = layered(placed, width=_LANE_PX, height=_HEIGHT_PX)
+    lane.view = alt.ViewBackground(fill="#f9fafb", stroke=FAINT)
+    return lane
 
 
 def _claimed_axis() -> alt.Axis:
-    return alt.Axis(title=f"{_CLAIM.axis}, claimed", tickCount=6, minExtent=40, maxExtent=40)
+    return alt.Axis(title=f"{_CLAIM.axis}, claimed", tickCount=6, minExtent=AXIS_PX, maxExtent=AXIS_PX)
 
 
 def _look(drawn: pl.DataFrame) -> dict[str, alt.Color | alt.Shape]:
@@ -120,63 +121,15 @@ def _look(drawn: pl.DataFrame) -> dict[str, alt.Color | alt.Shape]:
     }
 
 
-# --- labels of refused runs -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Label:
-    """Words beside a refused run, or beside several that lie too close for one each; places are in pixels."""
-
-    received: float
-    claimed: float
-    across: float
-    up: float
-    level: str
-    runs: int
-    leftward: bool
-
-    @property
-    def text(self) -> str:
-        return f"{self.level if self.runs == 1 else plural(self.runs, 'run')}: {CLAIMED}"
-
-    def meets(self, across: float, up: float) -> bool:
-        """Whether the words of another run, at that place, would touch these."""
-        return abs(self.up - up) < _LINE_PX and abs(self.across - across) < (len(self.text) + 2) * _CHAR_PX
-
-    def drawn(self, x: alt.X, y: alt.Y) -> list[alt.Chart]:
-        values = [{"received": self.received, "claimed": self.claimed, "text": self.text}]
-        text = alt.Chart(alt.InlineData(values=values)).encode(x=x, y=y, text="text:N")
-        side = {"align": "right", "dx": -11.0} if self.leftward else {"align": "left", "dx": 11.0}
-        return rimmed(text, color=REFUSED, dy=0, **side)  # type: ignore[arg-type]
-
-
-_LABELS = 14  # beyond these the legend says it
-
-
-def _labelled(runs: pl.DataFrame, *, top: float, width: float) -> list[_Label]:
-    """Labels that keep apart: a run whose words would touch those of another is counted there."""
-    labels: list[_Label] = []
-    refusals = runs.filter(pl.col("verdict") == NO_RESULT).select("received", "claimed", "level")
-    for received, claimed, level in refusals.iter_rows():
-        across, up = received / top * width, claimed / top * _HEIGHT_PX
-        near = next((index for index, label in enumerate(labels) if label.meets(across, up)), None)
-        if near is not None:
-            labels[near] = replace(labels[near], runs=labels[near].runs + 1)
-        elif len(labels) < _LABELS:
-            labels.append(
-                _Label(received, claimed, across, up, level, 1, _leftward(runs, across, up, top=top, width=width))
-            )
-    return labels
-
-
-def _leftward(runs: pl.DataFrame, across: float, up: float, *, top: float, width: float) -> bool:
-    """Whether the words find more room at the left: the plot ends, or more points lie at the right."""
-    room = 210
-    if across > width - room or across < room:
-        return across > width - room
-    x, y = pl.col("received") / top * width - across, pl.col("claimed") / top * _HEIGHT_PX - up
-    beside = runs.filter(y.abs() < _LINE_PX)
-    return beside.filter(x.is_between(1, room)).height > beside.filter(x.is_between(-room, -1)).height
+def _texts(runs: pl.DataFrame, *, top: float, width: float) -> pl.DataFrame:
+    """Every run, and words for the refused ones; those that lie on the same spot share theirs."""
+    refusal = pl.col("verdict") == NO_RESULT
+    placed = onto(runs.select("received", "claimed", "level", refusal.alias("refused")), received=top, claimed=top)
+    spot = [(pl.col("across") * width / _SPOT_PX).round(), (pl.col("up") * _HEIGHT_PX / _SPOT_PX).round(), "refused"]
+    many, first = pl.len().over(spot), pl.int_range(pl.len()).over(spot) == 0
+    who = pl.when(many > 1).then(pl.format("{} runs", many)).otherwise("level")
+    text = pl.when(pl.col("refused") & first).then(pl.format("{}: {}", who, pl.lit(CLAIMED))).alias("text")
+    return placed.select("received", "claimed", "across", "up", text)
 
 
 def _described(runs: pl.DataFrame, counted: pl.DataFrame) -> str:

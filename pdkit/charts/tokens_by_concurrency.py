@@ -81,9 +81,10 @@ def _words(runs: pl.DataFrame) -> pl.Series:
 
 def _beside(claimed: float | None, received: float | None, printed: float | None, refusal: bool) -> str:
     if claimed is None and received is None and printed is None:
-        return "nothing printed"
+        return f"nothing printed\n{NO_RESULT if refusal else ''}"
     of = "an unknown number of" if claimed is None else f"{claimed:,.0f}"
-    count = f"{of} tok claimed, text not counted" if received is None else f"{received:,.0f} of {of} tok came back"
+    uncounted = "no token counts" if claimed is None else f"{of} tok claimed, text not counted"
+    count = uncounted if received is None else f"{received:,.0f} of {of} tok came back"
     said = "no throughput printed" if printed is None else f"printed: {printed:,.2f} tok/s"
     return f"{count}\n{said}{f', {CLAIMED}' if refusal and printed is not None else ''}"
 
@@ -93,8 +94,11 @@ def _panel(runs: pl.DataFrame, title: str, *, last: bool) -> alt.LayerChart:
     side = {"minExtent": _NAME_PX, "maxExtent": _NAME_PX, "labelLimit": _NAME_PX - 8, "labelPadding": 7}
     names = alt.Axis(title=None, ticks=False, domain=False, **side)  # type: ignore[arg-type]
     base = alt.Chart(rows).encode(y=alt.Y("row:N", sort=rows["row"].to_list(), axis=names), tooltip=_TOLD)
-    scale = alt.Scale(domain=[0, greatest(rows["claimed"], rows["received"]) or 1.0], nice=False)
-    across = alt.Axis(title="Output tokens (tok)" if last else None, tickCount=4, grid=False, format=",~f")
+    most = greatest(rows["claimed"], rows["received"])
+    scale = alt.Scale(domain=[0, most or 1.0], nice=False)
+    shown = most > 0  # no numbers, no axis
+    title_of = "Output tokens (tok)" if last else None
+    across = alt.Axis(title=title_of, tickCount=4, grid=False, format=",~f", labels=shown, ticks=shown)
     edge = alt.condition("datum.refused", alt.value(REFUSED), alt.value(AXIS))
     pale = alt.condition("datum.refused", alt.value(REFUSED_FILL), alt.value(CLAIMED_FILL))
     claimed = base.mark_bar(strokeWidth=0.8, height=22).encode(

@@ -1,7 +1,7 @@
 """The distribution of TTFT, level by level, with what cannot be a TTFT beside the axis."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import altair as alt
 import polars as pl
@@ -33,8 +33,9 @@ _SHAPE_OF = {"mean": "triangle-up", "median": "circle", "p90": "diamond", "p95":
 # Shares at which a long curve is read off, exact order statistics: every percent, finer above the 99th percentile.
 _SHARES = (*(k / 100 for k in range(99)), *((990 + k) / 1000 for k in range(11)))
 _SMALL = 200  # requests; below this every one is drawn
-_ROWS, _EXPERIMENTS = 1_500, 12  # points of all curves, and panels; what is left out is counted
-_NAME_PX, _KIND_PX, _Y_PX = 136, 62, 58
+_ROWS, _EXPERIMENTS, _LEVELS = 1_500, 12, 25  # points of all curves, panels, and curves of one; the rest is counted
+_NAME_PX, _Y_PX = 150, 58
+_KIND_PX, _STRIP_PX = 62, 252  # of one kind, and of all together at most
 # What cannot stand on a log axis of possible times.
 _KINDS = ("0 ms", "negative", "not a number", "above E2E", "failed", "no TTFT")
 _TOLD = [
@@ -55,16 +56,17 @@ def ttft_by_concurrency(judgement: Judgement) -> Picture:
     """
     runs = named(judgement.verdicts)
     shown = titles(runs)[:_EXPERIMENTS]
-    drawn = _drawn(judgement, runs.filter(pl.col("title").is_in(shown)))
+    fits = pl.col("title").is_in(shown) & (pl.int_range(pl.len()).over("title") < _LEVELS)
+    drawn = _drawn(judgement, runs.filter(fits))
     if drawn.requests.is_empty() and drawn.summaries.is_empty():
         return in_words("No run lists its requests or states a TTFT.", title=_TITLE, notes=[provenance(runs)])
     panels = [_panel(drawn.of(title), title, last=title == shown[-1]) for title in shown]
-    left_out = len(titles(runs)) - len(shown)
+    left_out = runs.height - drawn.runs.height
     words = "Summary only: statistics as printed, where no file lists the requests."
     notes = [
         provenance(runs),
         words if drawn.summaries.height else "",
-        f"{plural(left_out, 'experiment')} more than fit here." if left_out else "",
+        f"{plural(left_out, 'run')} more than fit here." if left_out else "",
     ]
     return picture(panels, title=_TITLE, notes=notes, description=_described(runs, drawn.requests))
 
@@ -88,13 +90,24 @@ class _Drawn:
     @property
     def width(self) -> float:
         """Of the plot: what names and strip leave."""
-        return PAGE_PX - _NAME_PX - _KIND_PX * len(self.kinds) - _Y_PX - 36
+        return PAGE_PX - _NAME_PX - self.kind_width * len(self.kinds) - _Y_PX - 36
+
+    @property
+    def kind_width(self) -> float:
+        """Of one column of the strip."""
+        return min(_KIND_PX, _STRIP_PX / len(self.kinds))
 
     def of(self, title: str) -> "_Drawn":
         """The rows of one experiment."""
-        frames = (self.runs, self.requests, self.curves, self.summaries, self.strip)
-        mine = (frame.filter(pl.col("title") == title) for frame in frames)
-        return _Drawn(*mine, self.kinds, self.domain, self.ranks)
+        mine = pl.col("title") == title
+        return replace(
+            self,
+            runs=self.runs.filter(mine),
+            requests=self.requests.filter(mine),
+            curves=self.curves.filter(mine),
+            summaries=self.summaries.filter(mine),
+            strip=self.strip.filter(mine),
+        )
 
 
 def _drawn(judgement: Judgement, runs: pl.DataFrame) -> _Drawn:
@@ -139,8 +152,8 @@ def _curves(requests: pl.DataFrame) -> pl.DataFrame:
     chosen = pl.struct("run_id", "place").is_in(read_off.select(pl.struct("run_id", "place")).to_series().implode())
     kept = ordered.filter(chosen | (small & pl.lit(rows <= _ROWS)))
     share = (pl.col("place") / pl.col("n")).round(6).alias("share")
-    about = ["run_id", "title", "level", "rank", "verdict", "possible", pl.col("ms").round_sig_figs(6)]
-    return kept.select(*about, share).sort("rank", "run_id", "share")
+    about = pl.col("run_id", "title", "level", "rank", "verdict", "possible")
+    return kept.select(about, pl.col("ms").round_sig_figs(6), share).sort("rank", "run_id", "share")
 
 
 def _summaries(judgement: Judgement, runs: pl.DataFrame) -> pl.DataFrame:
@@ -209,21 +222,28 @@ def _table(drawn: _Drawn, names: list[str], *, colour: alt.Color, height: float)
     axis = alt.Axis(title=None, labelExpr="split(datum.label, '\\n')", ticks=False, domain=False, **side)  # type: ignore[arg-type]
     y = alt.Y("name:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
     found = alt.Chart(drawn.strip.filter(pl.col("kind").is_not_null()).select("name", "kind", "count"))
-    x = alt.X("kind:N", scale=alt.Scale(domain=drawn.kinds), axis=_kinds_axis())
-    cells = found.mark_rect(fill=REFUSED_FILL, height=24, width=_KIND_PX - 8).encode(x=x, y=y)
+    x = alt.X("kind:N", scale=alt.Scale(domain=drawn.kinds), axis=_kinds_axis(drawn))
+    cells = found.mark_rect(fill=REFUSED_FILL, height=24, width=drawn.kind_width - 6).encode(x=x, y=y)
     counts = found.mark_text(color=REFUSED, fontSize=11).encode(x=x, y=y, text=alt.Text("count:Q", format=","))
     clean = pl.col("n").is_not_null() & pl.col("kind").is_null()
     none = alt.Chart(drawn.strip.filter(clean).select("name", pl.lit(drawn.kinds[0]).alias("kind")))
     key = alt.Chart(drawn.strip.select("name", "rank").unique(maintain_order=True))
     swatch = key.mark_point(shape="square", filled=True, size=80, opacity=1).encode(x=alt.value(-7), y=y, color=colour)
     quiet = none.mark_text(text="none", color=QUIET, fontSize=10).encode(x=x, y=y)
-    return layered(swatch, cells, counts, quiet, width=_KIND_PX * len(drawn.kinds), height=height)
+    return layered(swatch, cells, counts, quiet, width=drawn.kind_width * len(drawn.kinds), height=height)
 
 
-def _kinds_axis() -> alt.Axis:
-    look = {"orient": "top", "labelAngle": 0, "labelFontSize": 10, "labelLimit": _KIND_PX, "labelPadding": 2}
+def _kinds_axis(drawn: _Drawn) -> alt.Axis:
+    look = {
+        "orient": "top",
+        "labelAngle": 0,
+        "labelFontSize": 10,
+        "labelPadding": 2,
+        "labelExpr": "split(datum.label, ' ')",
+    }
     bare = {"ticks": False, "domain": False, "grid": False, "titlePadding": 3, "titleFontSize": 11}
-    return alt.Axis(title="impossible", titleColor=REFUSED, **look, **bare)  # type: ignore[arg-type]
+    title = None if drawn.requests.is_empty() else "not on the axis"
+    return alt.Axis(title=title, titleColor=REFUSED, **look, **bare)  # type: ignore[arg-type]
 
 
 def _plot(drawn: _Drawn, *, colour: alt.Color, height: float, last: bool) -> alt.LayerChart:
@@ -260,8 +280,9 @@ def _summary_marks(summaries: pl.DataFrame, *, x: alt.X, y: alt.Y, colour: alt.C
 
 
 def _nothing(width: float, height: float) -> alt.Chart:
-    words = alt.Chart(alt.InlineData(values=[{}])).mark_text(text="no possible TTFT", color=QUIET)
-    return words.encode(x=alt.value(width / 2), y=alt.value(height / 2))
+    placed: alt.Chart = alt.Chart(alt.InlineData(values=[{}])).encode(x=alt.value(width / 2), y=alt.value(height / 2))
+    marked: alt.Chart = placed.mark_text(text="no possible TTFT", color=QUIET)
+    return marked
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -275,6 +296,6 @@ def _described(runs: pl.DataFrame, requests: pl.DataFrame) -> str:
     beside = requests.filter(pl.col("kind").is_not_null()).group_by("kind").len().sort("len", "kind", descending=True)
     off = ", ".join(f"{count:,} {kind}" for kind, count in beside.iter_rows())
     possible = requests["ms"].drop_nulls().len()
-    counted = f"{possible:,} of {plural(requests.height, 'request')} have a possible TTFT"
+    counted = f"{possible:,} of {plural(requests.height, 'request')} with a possible TTFT"
     what = counted if requests.height else "No file lists requests, so that only summaries are shown"
     return f"TTFT by level. {what}{f'; beside the axis: {off}' if off else ''}. {refused(runs)}."
