@@ -64,11 +64,11 @@ def records(folder: Path, *, scale: float) -> Path:
 
 
 def sweep(folder: Path, *, scale: float) -> Path:
-    """500 MB at scale 1: ten levels, each 25 MB of captured output and 25 MB of records."""
+    """500 MB at scale 1: ten levels, each a record of 49 MB and 1 MB of captured output."""
     home = folder / "sweep"
     home.mkdir()
-    requests = max(1, round(8_000 * scale))
-    lines = round(160_000 * scale)
+    requests = max(1, round(15_500 * scale))
+    lines = round(3_500 * scale)
     with (home / "result.jsonl").open("w") as file:
         for level in range(10):
             users = 2**level

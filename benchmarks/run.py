@@ -13,12 +13,15 @@ from inputs import records, sweep
 ROOT = Path(__file__).parents[1]
 _REPEATS = 3  # the least of three: what the machine can do when nothing else runs
 
+# ru_maxrss would count the parent's memory as well, which made the inputs
 _MEASURED = """
-import resource, sys, time
+import time
 {setup}
 start = time.perf_counter()
 {work}
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+seconds = time.perf_counter() - start
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(seconds, int(peak.split()[1]) / 1024)
 """
 
 

@@ -113,8 +113,8 @@ class Source:
     def buffers(self) -> Iterator[tuple[int, memoryview]]:
         """Each line that is not blank, numbered from 1, as bytes that may be changed in place.
 
-        A plain file is mapped, not read: a record of 130 MB then costs 130 MB, and its copy nothing. Changes stay in
-        memory.
+        A plain file is mapped, not read: a record of 130 MB then costs 130 MB, its copy nothing, and a line that was
+        passed nothing any more. Changes stay in memory. A buffer is good until the next one is asked for.
         """
         if self._is_packed or not self.size:
             with self.open() as file:
@@ -130,6 +130,7 @@ class Source:
             end = len(mapped) if end < 0 else end
             if bytes(view[start : min(end, start + _BLANK_LOOK_BYTES)]).strip():
                 yield number, view[start:end]
+                _forgotten(mapped, start, end)
             start = end + 1
 
     def whole(self) -> Iterator[tuple[int, memoryview]]:
@@ -248,6 +249,13 @@ class Source:
 def _says(pattern: str) -> pl.Expr:
     """Whether a line holds a pattern at its start, behind any prefix, or behind a carriage return."""
     return pl.col("text").str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})")
+
+
+def _forgotten(mapped: mmap.mmap, start: int, end: int) -> None:
+    """Give back the pages that lie whole within a line."""
+    first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
+    if hasattr(mmap, "MADV_DONTNEED") and last > first:
+        mapped.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
 
 
 def _lines(content: Path | bytes) -> pl.LazyFrame:

@@ -170,7 +170,7 @@ def read(source: Source) -> Evidence:
     """
     lines = source.matching("|".join(_KINDS.values()))
     runs = [run for run in _runs([*lines.iter_rows()]) if _is_a_run(run, source)]
-    if runs and runs[-1].last[0]:
+    if runs and runs[-1].complete is False and not runs[-1].ending:
         runs[-1].last = source.last_line()
     ours = [run for run in runs if run.of_this_client]
     foreign = [run for run in runs if not run.of_this_client]
