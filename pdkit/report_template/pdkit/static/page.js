@@ -1,23 +1,38 @@
 "use strict";
 (function () {
-  // Colours of pdkit/charts/theme.py, and what stands for each on a dark page.
-  const DARK = {
-    "#1f2937": "#e6e9ed", "#4b5563": "#aeb6c0", "#9ca3af": "#69727d", "#e5e7eb": "#2c3239", "#f9fafb": "#1b1f24",
-    "#0b5fa5": "#6cb2f0", "#3d8fd1": "#9ccbf5", "#6b7280": "#9aa3ae", "#c2410c": "#ff8b5e", "#f7d9c8": "#5a3526",
-    "#a16207": "#e0b04a", "#0f766e": "#4fc3b5", "#86198f": "#e08be8", "#4d4d4d": "#b8b8b8",
-    "\"white\"": "\"transparent\""
-  };
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-  function specification(figure) {
-    let text = figure.querySelector(".chart-spec").textContent;
-    if (dark.matches) {
-      for (const [light, shown] of Object.entries(DARK)) text = text.split(light).join(shown);
+  // A colour of the light page as a dark page needs it: greys turn over, tints sink, all other hues rise.
+  function onDark(colour) {
+    const [r, g, b] = [1, 3, 5].map(function (at) { return parseInt(colour.slice(at, at + 2), 16) / 255; });
+    const high = Math.max(r, g, b), low = Math.min(r, g, b), spread = high - low;
+    const light = (high + low) / 2;
+    let hue = 0;
+    if (spread) {
+      const turn = high === r ? (g - b) / spread : high === g ? (b - r) / spread + 2 : (r - g) / spread + 4;
+      hue = (turn * 60 + 360) % 360;
     }
-    const spec = JSON.parse(text, function (key, value) {
-      // the dark end of the levels' scheme would vanish on a dark page
-      return dark.matches && value && value.name === "viridis" ? {name: "viridis", extent: [0.98, 0.3]} : value;
-    });
+    let strength = spread ? spread / (1 - Math.abs(2 * light - 1)) : 0;
+    let shown = Math.min(0.8, Math.max(0.62, 1.04 - light));
+    if (spread < 0.15) {
+      shown = 0.92 - 0.8 * light;
+    } else if (light > 0.8) {
+      shown = 0.24;
+      strength = Math.min(strength, 0.45);
+    }
+    return `hsl(${hue.toFixed(0)}, ${(100 * strength).toFixed(0)}%, ${(100 * shown).toFixed(0)}%)`;
+  }
+
+  function forDark(key, value) {
+    if (key === "background") return "transparent";
+    if (typeof value === "string" && /^#[0-9a-f]{6}$/i.test(value)) return onDark(value);
+    // the dark end of the levels' scheme would vanish
+    if (value && value.name === "viridis") return {name: "viridis", extent: [0.98, 0.3]};
+    return value;
+  }
+
+  function specification(figure) {
+    const spec = JSON.parse(figure.querySelector(".chart-spec").textContent, dark.matches ? forDark : undefined);
     spec.$schema = "https://vega.github.io/schema/vega-lite/v6.json";
     return spec;
   }
@@ -28,6 +43,9 @@
     return vegaEmbed(live, specification(figure), options).then(function () {
       const menu = live.querySelector("summary");
       if (menu) menu.setAttribute("aria-label", "Save this chart as SVG or PNG");
+      const drawing = live.querySelector("svg.marks");
+      drawing.setAttribute("role", "img");
+      drawing.setAttribute("aria-label", figure.querySelector(".chart-still").alt);
       figure.classList.add("is-live");
     }).catch(function (problem) {
       live.textContent = "";
