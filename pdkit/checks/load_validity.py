@@ -40,7 +40,8 @@ def every_slot_serves_several_requests() -> Rule:
     InferenceX asks for ten.
     Exceptions: one or two slots; a finite request rate, where the cap is only a guard.
     """
-    applies = c.concurrency.is_finite() & (c.concurrency > 2) & ~c.request_rate_per_s.is_finite().fill_null(False)
+    closed_loop = ~c.request_rate_per_s.is_finite().fill_null(False)
+    applies = c.completed.is_not_null() & c.concurrency.is_finite() & (c.concurrency > 2) & closed_loop
     return Rule(applies=applies, observed=c.sent / c.concurrency, refuse=below(1), suspect=below(4))
 
 

@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 from given import HEALTHY, SETTINGS, evidence, judged, outcome, verdict
 
+from pdkit.evidence import Evidence
 from pdkit.parts import register_checks
 from pdkit.rules import CHECKS
 
@@ -79,6 +80,15 @@ def test_a_view_has_a_sentence_and_a_bound():
         for view in check.views:
             assert view.bounds, check.id
             assert view.says or check.says, check.id
+
+
+def test_a_level_that_never_ran_is_judged_by_its_absence_alone():
+    plan = [
+        {"experiment": "e", "concurrency": 16.0, "prompts_asked": 32.0, "source_file": "sweep.toml", "source_line": 7}
+    ]
+    judgement = judged(Evidence.of(plan=plan))
+    failed = judgement.results.filter(pl.col("outcome") == "fail")["rule"].to_list()
+    assert failed == ["PD404"]
 
 
 def test_nothing_is_evaluated_on_nothing():
