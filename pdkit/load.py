@@ -1,11 +1,13 @@
 """Logs on disk to Evidence: which files there are, who reads them, and which sightings are one run."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -27,11 +29,26 @@ NOT_READ = "no reader knows this format"
 
 @dataclass(frozen=True)
 class _File:
-    """One file to look at, and whether the caller named it (a folder's files are merely found)."""
+    """One file to look at; `named` where the caller named it (a folder's files are merely found)."""
 
     source: Source
     root: Path
     named: bool
+    barred: str | None  # why it is not even opened
+
+    @property
+    def above(self) -> dict[Path, Path]:
+        """Its folders up to the root, nearest first: where each really lies, and as it was given."""
+        given = [folder for folder in self.source.path.parents if folder == self.root or self.root in folder.parents]
+        return {folder.resolve(): folder for folder in given}
+
+
+class _Home(NamedTuple):
+    """The folder of an experiment: where it really lies, as it was given, and what a reader would call it."""
+
+    real: Path
+    given: Path
+    name: str
 
 
 def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
@@ -45,13 +62,16 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _files([Path(path) for path in given])
-    parts = [(file, *_read(file.source)) for file in files]
-    homes = _experiments([(file, evidence.runs.height > 0) for file, _, evidence, _ in parts])
+    parts = [(file, *_read(file)) for file in files]
+    homes = _homes([(file, evidence.runs.height > 0) for file, _, evidence, _ in parts])
+    names = _names(homes)
     evidence = Evidence.joined(
-        _settled(evidence, file.source, reader=name, reason=reason, experiment=homes[file.source.name])
-        for file, name, evidence, reason in parts
+        _settled(evidence, file, reader=name, reason=reason, home=home, experiment=names[home.real])
+        for (file, name, evidence, reason), home in zip(parts, homes, strict=True)
     )
-    return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(_with_end_markers(evidence, files), files))))
+    places = {file.source.name: _place(file, home) for file, home in zip(files, homes, strict=True)}
+    marked = _with_end_markers(evidence, files)
+    return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(marked, files, places))))
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -59,33 +79,56 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
 
 def _files(paths: list[Path]) -> list[_File]:
     """Every file once, by where it really lies, in an order that does not depend on the caller's."""
-    found: dict[Path, _File] = {}
+    found: dict[Path, list[_File]] = {}
     for path in paths:
         if not path.exists():
             raise PdkitError(f"{path}: no such file or folder")
-        inside = [path] if path.is_file() else list(_walked(path))
-        root = path.parent if path.is_file() else path
-        for file in inside:
-            real, named = file.resolve(), path.is_file()
-            known = found.get(real)
-            if known is None or (named and not known.named):
-                found[real] = _File(Source(file), root, named)
-    return [found[real] for real in sorted(found)]
+        named = not path.is_dir()
+        for file, barred in [(path, _barred(path))] if named else _walked(path):
+            place = file.parent.resolve() / file.name if barred else file.resolve()
+            made = _File(Source(file, _printable(file)), path.parent if named else path, named, barred)
+            found.setdefault(place, []).append(made)
+    return [_widest(found[place]) for place in sorted(found)]
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _widest(ways: list[_File]) -> _File:
+    """Of several ways to one file the one from the outermost folder, whatever their order."""
+    first = min(ways, key=lambda way: (len(way.root.resolve().parts), len(way.source.name), way.source.name))
+    return replace(first, named=any(way.named for way in ways))
+
+
+def _walked(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """What lies below, each with the reason why it is not opened, if there is one."""
     inside = folder.resolve()
     for path in sorted(folder.rglob("*")):
-        hidden = _SKIPPED_FOLDERS & set(path.relative_to(folder).parts)
-        if path.is_file() and not hidden and path.resolve().is_relative_to(inside):
-            yield path
+        if _SKIPPED_FOLDERS & set(path.relative_to(folder).parts):
+            continue
+        leads_out = path.is_symlink() and path.exists() and not path.resolve().is_relative_to(inside)
+        barred = "a link out of the folder" if leads_out else _barred(path)
+        if barred or not path.is_dir():
+            yield path, barred
 
 
-def _read(source: Source) -> tuple[str | None, Evidence, str | None]:
+def _barred(path: Path) -> str | None:
+    if not path.exists():
+        return "a link to nothing"
+    if not path.is_file() and not path.is_dir():
+        return "not a file"
+    return None if os.access(path, os.R_OK) else "may not be read"
+
+
+def _printable(path: Path) -> str:
+    """A name as evidence cites it, though its bytes need not be text."""
+    return os.fsencode(path.as_posix()).decode("utf-8", errors="backslashreplace")
+
+
+def _read(file: _File) -> tuple[str | None, Evidence, str | None]:
     """Who read it, what it says, and why it was not read (or what was wrong with it)."""
-    nothing = Evidence.of()
-    if source.size == 0:
-        return None, nothing, EMPTY
+    nothing, source = Evidence.of(), file.source
+    if file.barred:
+        return None, nothing, file.barred
+    if source.is_empty:
+        return None, nothing, source.damage or EMPTY
     if source.is_binary:
         return None, nothing, "not text"
     known = readers()
@@ -112,41 +155,50 @@ def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
 # --- experiments ----------------------------------------------------------------------------------------------------
 
 
-def _experiments(files: list[tuple[_File, bool]]) -> dict[str, str]:
+def _homes(files: list[tuple[_File, bool]]) -> list[_Home]:
     """The experiment of each file: the nearest folder with a manifest, or else with client output, at or above it."""
-    manifests = {file.source.path.parent for file, _ in files if file.source.path.name == MANIFEST_NAME}
-    clients = {file.source.path.parent for file, is_client in files if is_client}
-    homes = {file.source.name: (_home(file, manifests, clients), file.root) for file, _ in files}
-    names = {folder: _short(folder, root) for folder, root in homes.values()}
-    doubled = {name for name in names.values() if list(names.values()).count(name) > 1}
-    return {
-        name: folder.as_posix() if names[folder] in doubled else names[folder] for name, (folder, _) in homes.items()
-    }
+    nearest = [next(iter(file.above)) for file, _ in files]
+    manifests = {real for (file, _), real in zip(files, nearest, strict=True) if file.source.path.name == MANIFEST_NAME}
+    clients = {real for (_, is_client), real in zip(files, nearest, strict=True) if is_client}
+    return [_home(file, manifests, clients) for file, _ in files]
 
 
-def _home(file: _File, manifests: set[Path], clients: set[Path]) -> Path:
-    above = [folder for folder in file.source.path.parents if folder == file.root or file.root in folder.parents] or [
-        file.source.path.parent
-    ]
-    return next((folder for marked in (manifests, clients) for folder in above if folder in marked), above[0])
+def _home(file: _File, manifests: set[Path], clients: set[Path]) -> _Home:
+    marked = (real for marks in (manifests, clients) for real in file.above if real in marks)
+    real = next(marked, next(iter(file.above)))
+    given = file.above[real]
+    # as a reader would name it: from the given folder's own name down
+    return _Home(real, given, "/".join([file.root.resolve().name or "/", *given.relative_to(file.root).parts]))
 
 
-def _short(folder: Path, root: Path) -> str:
-    """The folder as a reader would name it: from the given folder's own name down."""
-    below = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
-    return "/".join([root.resolve().name or "/", *below])
+def _place(file: _File, home: _Home) -> str:
+    """Its name below its experiment: the same from wherever it is looked at."""
+    return _printable(file.source.path.relative_to(home.given))
+
+
+def _names(homes: list[_Home]) -> dict[Path, str]:
+    """The name of each folder, or its path where two have one name."""
+    short = {home.real: home.name for home in homes}
+    doubled = {name for name in short.values() if list(short.values()).count(name) > 1}
+    return {home.real: _printable(home.given if home.name in doubled else Path(home.name)) for home in homes}
 
 
 def _settled(
-    evidence: Evidence, source: Source, *, reader: str | None, reason: str | None, experiment: str
+    evidence: Evidence, file: _File, *, reader: str | None, reason: str | None, home: _Home, experiment: str
 ) -> Evidence:
     """The evidence of one file, told where it belongs."""
-    home = pl.lit(experiment).alias("experiment")
-    placed = {name: getattr(evidence, name).with_columns(home) for name in ("runs", "plan", "experiments", "files")}
-    placed["runs"] = placed["runs"].with_columns(pl.lit(reader, pl.String).alias("reader"))
+    source = file.source
+    of_experiment = pl.lit(experiment).alias("experiment")
+    placed = {
+        name: getattr(evidence, name).with_columns(of_experiment) for name in ("runs", "plan", "experiments", "files")
+    }
+    placed["runs"] = placed["runs"].with_columns(
+        pl.lit(reader, pl.String).alias("reader"),
+        pl.col("seen_id").str.replace(source.name, _place(file, home), literal=True).alias("run_id"),
+    )
     row = {
-        "path": source.name, "experiment": experiment, "reader": reader, "reason": reason, "bytes": source.size,
-        "sha256": source.sha256, "rows": evidence.rows(),
+        "path": source.name, "experiment": experiment, "reader": reader, "reason": reason, "rows": evidence.rows(),
+        "bytes": None if file.barred else source.size, "sha256": None if file.barred else source.sha256,
     }  # fmt: skip
     return replace(evidence, **placed, sources=table("sources", [row]))
 
@@ -169,7 +221,7 @@ def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
     return replace(evidence, runs=table("runs", runs))
 
 
-def _with_empty_logs(evidence: Evidence, files: list[_File]) -> Evidence:
+def _with_empty_logs(evidence: Evidence, files: list[_File], places: dict[str, str]) -> Evidence:
     """An empty log is a run without a result where somebody meant it to be one; elsewhere it is listed as empty."""
     empty = evidence.sources.filter(pl.col("reason") == EMPTY)
     meant = {file.source.name for file in files if file.named} | set(evidence.files["path"])
@@ -178,6 +230,7 @@ def _with_empty_logs(evidence: Evidence, files: list[_File]) -> Evidence:
     rows = [
         {
             "seen_id": path,
+            "run_id": places[path],
             "experiment": experiment,
             "complete": False,
             "ending": EMPTY,
@@ -204,8 +257,8 @@ def same_runs(evidence: Evidence) -> Evidence:
     )
     throughput = pl.coalesce("output_throughput_tok_per_s", "input_throughput_tok_per_s")
     keys = columns.select("seen_id", pl.concat_str("completed", "duration_s", throughput, separator="|").alias("key"))
-    runs = evidence.runs.drop("run_id").join(keys, on="seen_id", how="left", maintain_order="left")
-    own = pl.coalesce("key", pl.col("seen_id").str.split("/").list.last())
+    runs = evidence.runs.join(keys, on="seen_id", how="left", maintain_order="left")
+    own = pl.coalesce("key", "run_id", "seen_id")  # until now, run_id is the sighting's own place in its experiment
     ids = [_hashed(experiment, key) for experiment, key in runs.select("experiment", own.alias("key")).iter_rows()]
     named = runs.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
     return replace(

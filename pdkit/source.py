@@ -100,6 +100,11 @@ class Source:
             return file.read(_HEAD_BYTES)
 
     @cached_property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing but white space."""
+        return len(self.head) < _HEAD_BYTES and not self.head.strip()
+
+    @cached_property
     def is_binary(self) -> bool:
         """Whether it holds NUL bytes, as text does not."""
         return b"\0" in self.head
@@ -191,7 +196,7 @@ class Source:
 
     def _scanned(self, ask: Question) -> pl.DataFrame:
         """The answer to a question about its lines; read leniently only where the fast way fails."""
-        if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None:
+        if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None and _is_text(self.path):
             try:
                 return ask(_lines(self.path)).collect(engine="streaming")
             except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
@@ -244,6 +249,15 @@ class Source:
             with file:
                 return BytesIO(file.read()[2:].decode(encoding, errors="replace").encode())
         return file
+
+
+def _is_text(path: Path) -> bool:
+    """Whether polars can take the name: on disk it is bytes."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _says(pattern: str) -> pl.Expr:

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import inf
+from pathlib import PurePosixPath
 from typing import Any
 
 from pdkit.errors import PdkitError, one_of
@@ -97,7 +98,8 @@ def _file(source: Source, item: dict[str, Any], line: int) -> dict[str, Any]:
         raise PdkitError(
             f"{where}: path {item['path']!r} leads out of the folder; name a file beside or below the manifest"
         )
-    return {"path": path.as_posix(), "role": item["role"]} | _place(source, line)
+    beside = PurePosixPath(source.name).parent / item["path"]
+    return {"path": beside.as_posix(), "role": item["role"]} | _place(source, line)
 
 
 def _known(where: str, said: Any, keys: dict[str, Any]) -> None:
