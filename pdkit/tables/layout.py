@@ -15,7 +15,7 @@ _EXPERIMENTS_SHOWN = 10  # of a banner
 # shape and colour of a verdict, as in the charts (pdkit/charts/theme.py): never colour alone
 SYMBOLS: Mapping[Verdict, str] = {MEASURED: "●", DOUBTS: "◆", UNVERIFIED: "■", NO_RESULT: "✕"}
 _CLASSES: Mapping[str, str] = {MEASURED: "measured", DOUBTS: "doubts", UNVERIFIED: "unverified", NO_RESULT: "none"}
-Kind = Literal["text", "number", "withheld", "code", "dim", "short", "head", "level"]
+Kind = Literal["text", "number", "withheld", "needs", "code", "dim", "short", "head", "level"]
 
 
 @dataclass(frozen=True)

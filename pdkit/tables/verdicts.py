@@ -32,7 +32,6 @@ _CARDS_OPEN = 2  # where there are no more than these, their rules are unfolded 
 _SHOWN = (
     "received_throughput_tok_per_s",
     "received_throughput_tok_per_s_per_gpu",
-    "request_throughput_per_s",
     "ttft_ms_median",
     "ttft_ms_p99",
     "tpot_ms_median",
@@ -144,7 +143,7 @@ def _result_row(row: Mapping[str, Any], facts: Sequence[str], taken: Mapping[tup
 def _number(value: float | None, why: str | None) -> Cell:
     if value is not None:
         return Cell(show(value), "number")
-    return Cell(why, "withheld") if why else Cell("not stated", "withheld")
+    return Cell(why or "not stated", "withheld" if why and why.startswith(NO_RESULT) else "needs")
 
 
 def _taken(judgement: Judgement) -> dict[tuple[str, str], str]:

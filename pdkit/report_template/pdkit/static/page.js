@@ -15,7 +15,8 @@
     let strength = spread ? spread / (1 - Math.abs(2 * light - 1)) : 0;
     let shown = Math.min(0.8, Math.max(0.62, 1.04 - light));
     if (spread < 0.15) {
-      shown = 0.92 - 0.8 * light;
+      shown = 0.94 - 0.8 * light;
+      strength /= 2;
     } else if (light > 0.8) {
       shown = 0.24;
       strength = Math.min(strength, 0.45);
@@ -25,6 +26,7 @@
 
   function forDark(key, value) {
     if (key === "background") return "transparent";
+    if (value === "white") return getComputedStyle(document.body).backgroundColor; // what sets words apart from lines
     if (typeof value === "string" && /^#[0-9a-f]{6}$/i.test(value)) return onDark(value);
     // the dark end of the levels' scheme would vanish
     if (value && value.name === "viridis") return {name: "viridis", extent: [0.98, 0.3]};
