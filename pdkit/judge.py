@@ -310,13 +310,13 @@ def _level() -> pl.Expr:
             )
         )
     )
-    return (
+    known = (
         pl.when(cap.is_finite() & rate.is_finite()).then(pl.format("{}, at most {}", per_s, users))
         .when(cap.is_finite()).then(users)
         .when(rate.is_finite()).then(per_s)
         .when(rate.is_infinite() & cap.is_infinite()).then(pl.lit("offline burst"))
-        .otherwise(pl.lit(r.NO_LEVEL))
     )  # fmt: skip
+    return pl.coalesce(known, pl.lit(r.NO_LEVEL))  # a number beyond all reason is no level either
 
 
 def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -385,7 +385,7 @@ def _published(wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.
         wide.lazy()
         .select("run_id", *names)
         .unpivot(names, index="run_id", variable_name="fact", value_name="value")
-        .drop_nulls("value")
+        .filter(pl.col("value").is_finite())  # 1000 / 0 ms is no speed
     )
     taken = _taken(each, views).group_by("run_id", "fact").agg(pl.col("rule").unique().sort().alias("voided_by"))
     nothing = pl.lit([], pl.List(pl.String))

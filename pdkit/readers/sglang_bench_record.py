@@ -263,7 +263,7 @@ def _numbers(record: Any) -> Iterator[tuple[str, float]]:
 
 def _claims(numbers: dict[str, float], common: dict[str, object]) -> Iterator[Row]:
     for key, value in numbers.items():
-        stated = np.isfinite(value) or key in _UNLIMITED
+        stated = np.isfinite(value) or (key in _UNLIMITED and value > 0)
         yield {
             "fact": _KEYS[key],
             "value": value if stated else None,
