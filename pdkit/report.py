@@ -258,10 +258,13 @@ def _executed(notebook: Path, parameters: Mapping[str, Value], *, engine: str | 
 def _own_kernel(ipython: str) -> type:
     """The kernel of this Python, whatever kernelspec a user has installed under its name.
 
-    It runs none of the user's start-up files, and imports no module that happens to lie beside the logs.
+    It runs none of the user's start-up files, imports no module that happens to lie beside the logs, and this pdkit.
+    The empty folder comes first because ipykernel drops a first entry that is the current folder.
     """
     from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
     from jupyter_client.manager import AsyncKernelManager
+
+    where = os.pathsep.join([ipython, str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
     class OwnKernel(AsyncKernelManager):
         def _kernel_spec_manager_default(self) -> KernelSpecManager:
@@ -271,7 +274,7 @@ def _own_kernel(ipython: str) -> type:
         def kernel_spec(self) -> KernelSpec | None:
             spec = super().kernel_spec
             if spec:
-                spec.env = {**spec.env, "IPYTHONDIR": ipython, "PYTHONSAFEPATH": "1"}
+                spec.env = {**spec.env, "IPYTHONDIR": ipython, "PYTHONSAFEPATH": "1", "PYTHONPATH": where}
             return spec
 
     return OwnKernel
