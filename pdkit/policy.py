@@ -1,5 +1,6 @@
 """A user's own thresholds, from a TOML file: only known rules, only severities that a rule has."""
 
+import math
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ def read_thresholds(path: str | Path) -> dict[str, dict[Severity, Bound]]:
     if not file.is_file():
         raise PdkitError(f"{file}: no such thresholds file")
     try:
-        said = tomllib.loads(file.read_text("utf-8"))
+        said = tomllib.loads(file.read_text("utf-8-sig"))  # Windows' editors put a mark before it
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise PdkitError(f"{file}: not valid TOML ({problem}); a rule is a table, `[PD110]`") from problem
     register_checks()
@@ -39,18 +40,13 @@ def _bounds(file: Path, rule: str, severities: Any) -> dict[Severity, Bound]:
             f"{file}: {rule} is {severities!r}; it takes a table, `[{rule}]` with `refuse = {{ below = 0.9 }}`"
         )
     known = _severities(CHECKS[rule])
-    return {
-        known[name]: _bound(f"{file}: {rule}.{name}", bound) if name in known else _unknown(file, rule, name, known)
-        for name, bound in severities.items()
-    }
+    if unknown := next((name for name in severities if name not in known), None):
+        raise one_of(f"{file}: {rule}", unknown, list(known))
+    return {known[name]: _bound(f"{file}: {rule}.{name}", bound) for name, bound in severities.items()}
 
 
 def _severities(check: Check) -> dict[str, Severity]:
     return {severity: severity for view in check.views for severity in view.bounds}
-
-
-def _unknown(file: Path, rule: str, name: str, known: dict[str, Severity]) -> Bound:
-    raise one_of(f"{file}: {rule}", name, list(known))
 
 
 def _bound(where: str, said: Any) -> Bound:
@@ -60,7 +56,10 @@ def _bound(where: str, said: Any) -> Bound:
     for name, value in said.items():
         if name not in _SIDES:
             raise one_of(where, name, list(_SIDES))
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise PdkitError(f"{where}.{name}: {value!r} is no number")
         sides[_SIDES[name]] = float(value)
-    return Bound(**sides)
+    made = Bound(**sides)
+    if made.low is not None and made.high is not None and made.low > made.high:
+        raise PdkitError(f"{where}: below {made.low:g} and above {made.high:g} leave nothing that holds; swap them")
+    return made

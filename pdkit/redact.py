@@ -13,15 +13,22 @@ _FREE_TEXT = {
     "requests": ("error",),
     "unread": ("text",),
     "sources": ("reason",),
-    "experiments": ("model",),
+    "experiments": ("model", "label", "end_marker"),
 }
 _PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
+_KEPT_SUFFIXES = {f".{s}" for s in ("log", "txt", "out", "err", "json", "jsonl", "toml", "gz", "zst", "md", "py", "sh")}
 _DOMAINS = "com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example"
+_HEX = "[0-9a-f]{1,4}"
 _HIDDEN = (
     (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "[address]"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "[address]"),
-    (re.compile(r"(?<![\w:])(?:[0-9a-f]{1,4}:){3,7}[0-9a-f]{1,4}\b", re.IGNORECASE), "[address]"),
+    (re.compile(rf"(?<![\w:])(?:{_HEX}:){{3,7}}{_HEX}\b", re.IGNORECASE), "[address]"),
+    (re.compile(rf"(?<![\w:])(?:{_HEX}(?::{_HEX})*)?::(?:{_HEX}(?::{_HEX})*)?(?![\w:])", re.IGNORECASE), "[address]"),
+    (re.compile(r"[\w.+-]+@[A-Za-z][\w.-]*"), "[address]"),
+    (re.compile(r"\bpods?/[\w.-]+"), "[host]"),
+    (re.compile(r"(?<!\w)~[\w.-]*/[^\s'\"<>)]*"), "[path]"),
     (re.compile(r"(?<![\w./])/(?:[\w.+@-]+/)+[\w.+@-]*"), "[path]"),
+    (re.compile(r"(?<![\w/.])[\w.+@-]+(?:/[\w.+@-]+){2,}/?"), "[path]"),  # Qwen/Qwen3-8B is none
     (re.compile(r"\b[A-Za-z]:\\[^\s'\"]+"), "[path]"),
     (re.compile(rf"\b[\w-]+(?:\.[\w-]+)*\.(?:{_DOMAINS})\b(?::\d+)?", re.IGNORECASE), "[host]"),
     (re.compile(r"\b(?=[\w.-]*[A-Za-z])[\w-]+(?:\.[\w-]+)*:\d{4,5}\b"), "[host]"),
@@ -35,7 +42,7 @@ def redacted(evidence: Evidence) -> Evidence:
     What a finding cites is still found by whoever has the logs: `sources` keeps each file's sha256.
     """
     paths = sorted({*evidence.sources["path"], *evidence.runs["source_file"], *evidence.files["path"]} - {None})
-    file_names = {path: f"file-{number:02d}{PurePosixPath(path).suffix}" for number, path in enumerate(paths, 1)}
+    file_names = {path: f"file-{number:02d}{_suffix(path)}" for number, path in enumerate(paths, 1)}
     homes = sorted({*evidence.sources["experiment"], *evidence.runs["experiment"]} - {None})
     home_names = {home: f"experiment-{number}" for number, home in enumerate(homes, 1)}
     tables = {}
@@ -50,6 +57,12 @@ def redacted(evidence: Evidence) -> Evidence:
             *(_numbered(frame, name, file_names) for name in ("seen_id",) if name in frame.columns),
         )
     return replace(evidence, **tables)
+
+
+def _suffix(path: str) -> str:
+    """What a file is, but not what someone added to its name."""
+    suffix = PurePosixPath(path).suffix
+    return suffix if suffix in _KEPT_SUFFIXES else ""
 
 
 def masked(text: str | None) -> str | None:

@@ -1,0 +1,101 @@
+"""A redacted judgement tells no host, no address, no path, no user, and judges the same."""
+
+import re
+
+import pytest
+from logs import details, log, record, write
+
+from pdkit.formats import json as json_format
+from pdkit.formats import text as text_format
+from pdkit.judge import judge
+from pdkit.load import load
+from pdkit.redact import masked, redacted
+
+# each word of this is private; it is strewn over everything that a log, a record or a manifest can hold
+PRIVATE = ("alice", "gpu-node7", "acme", "10.1.2.3", "fe80::1", "sweeps_q3", "hunter2secret", "secretproject")
+ERRORS = (
+    "Cannot connect to host gpu-node7:8000 ssl:default [Connect call failed ('10.1.2.3', 8000)]",
+    "http://alice:hunter2secret@gpu-node7.acme.internal:30000/v1/chat failed",
+    "File /home/alice/sweeps_q3/run.py: no space left",
+    "ssh alice@gpu-node7 died",
+    "fe80::1:2:3:4 unreachable; see ~alice/sweeps_q3/x and ~/sweeps_q3/alice.log",
+    "[pod/gpu-node7-abc] gpu-node7.acme.com refused",
+    r"C:\Users\alice\sweeps_q3\x.log",
+    "gpu-node7.acme.corp:30000: bootstrap failed",
+)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    home = tmp_path / "home" / "alice" / "sweeps_q3"
+    arguments = {"base_url": "http://gpu-node7.acme.internal:30000", "host": "10.1.2.3", "max_concurrency": 16,
+                 "model": "/home/alice/models/Qwen3-8B", "output_file": "/home/alice/sweeps_q3/r.jsonl"}  # fmt: skip
+    made = details(32) | {"errors": [*ERRORS, *[""] * (32 - len(ERRORS))], "completed": 32 - len(ERRORS)}
+    server = {"model_path": "/home/alice/secretproject/Qwen3-8B", "version": "0.5.23", "host": "gpu-node7"}
+    write(home / "acme" / "bench.log.gpu-node7", [*log(), *log(arguments=arguments)[:7], f"OSError: {ERRORS[2]}"])
+    write(
+        home / "acme" / "r.alice.jsonl", record(server_info=server, **made) + "\n" + '{"completed": "/home/alice/x"}\n'
+    )
+    write(home / "acme" / "notes-alice.md", "host gpu-node7\n")
+    write(home / "acme" / "sweep.toml", (
+        'label = "Sweep of alice@gpu-node7 on gpu-node7.acme.internal"\nmodel = "/home/alice/models/Qwen3-8B"\n'
+        'end_marker = "done on gpu-node7.acme.com"\n[[level]]\nconcurrency = 8\n[[level]]\nconcurrency = 32\n'
+        '[[file]]\npath = "bench.log.gpu-node7"\nrole = "client"\n'
+    ))  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    return home
+
+
+@pytest.mark.parametrize("form", [json_format, text_format])
+def test_nothing_private_is_left(folder, form):
+    evidence = load(folder)
+    said = form.text(judge(redacted(evidence)))
+    plain = form.text(judge(evidence))
+    assert [word for word in PRIVATE if word in said] == []
+    assert [word for word in PRIVATE if word in plain]
+    assert str(folder.parent.parent) not in said
+
+
+def test_no_table_keeps_a_private_word(folder):
+    evidence = redacted(load(folder))
+    for name, frame in vars(evidence).items():
+        kept = [word for word in PRIVATE if word in str(frame.to_dicts())]
+        assert kept == [], name
+
+
+def test_verdicts_numbers_and_lines_stay(folder):
+    plain, hidden = judge(load(folder)), judge(redacted(load(folder)))
+    about = ["run_id", "verdict", "refused_by", "suspected_by", "concurrency", "evidence_level"]
+    assert plain.verdicts.height == hidden.verdicts.height == 4
+    assert sorted(hidden.verdicts.select(about).rows()) == sorted(plain.verdicts.select(about).rows())
+    assert hidden.published.sort("run_id", "fact").equals(plain.published.sort("run_id", "fact"))
+    assert numbers_of(hidden) == numbers_of(plain)
+
+
+def numbers_of(judgement) -> list[tuple[str, str, list[str]]]:
+    """The line numbers that each finding cites."""
+    return sorted(
+        (run, rule, sorted(re.findall(r":(\d+(?:\[\d+\])?)$", line)[0] for line in lines))
+        for run, rule, lines in judgement.findings.select("run_id", "rule", "lines").iter_rows()
+    )
+
+
+def test_files_are_still_found_by_their_hash(folder):
+    plain, hidden = load(folder).sources, redacted(load(folder)).sources
+    assert sorted(hidden["sha256"]) == sorted(plain["sha256"])
+    assert all(re.fullmatch(r"file-\d\d(\.[a-z]+)?", path) for path in hidden["path"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Qwen/Qwen3-8B", "meta-llama/Llama-3.1-8B-Instruct", "ValueError: Warmup failed", "32 of 32 requests failed",
+     "KeyError: 'internal_states'", "index -1 is out of bounds for axis 0 with size 0", "at 12:30:15 it took 0.5 s",
+     "sglang 0.5.10.post1", "its last line is: ===== PD concurrency=16 (n=32) ====="],
+)  # fmt: skip
+def test_what_tells_nothing_private_stays(said):
+    assert masked(said) == said
+
+
+def test_a_model_given_as_a_path_keeps_its_name():
+    assert masked("/home/alice/models/Qwen3-8B") == "Qwen3-8B"
+    assert masked(None) is None
