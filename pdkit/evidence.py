@@ -66,10 +66,18 @@ TABLES: dict[str, dict[str, Column]] = {
         "request_index": Column(_COUNT, "", "order of submission, from 0"),
         "ok": Column(_YES, "", "whether the client counts it as successful"),
         "error": Column(_TEXT, "", "what the client says went wrong (200 characters)"),
+        "finish_reason": Column(
+            _TEXT, "", "how the answer ended, where the client keeps it (`stop`, `length`, `abort`)"
+        ),
+        "prompt_hash": Column(pl.UInt64(), "", "hash of the prompt, where the client keeps it"),
         "input_tok": Column(_COUNT, "tok", "prompt tokens"),
         "output_tok": Column(_COUNT, "tok", "output tokens claimed; null for a failed request"),
+        "retokenized_tok": Column(
+            _COUNT, "tok", "tokens counted again in its text, where the client keeps that a request"
+        ),
         "text_chars": Column(_COUNT, "", "length of the text that came back; null for a failed request"),
         "text_hash": Column(pl.UInt64(), "", "hash of that text: the text itself is not kept"),
+        "sent_s": Column(_NUMBER, "s", "when it was sent, from the start of the run, where the client keeps it"),
         "ttft_ms": Column(_NUMBER, "ms", "time to the first token; null for a failed request"),
         "tpot_ms": Column(_NUMBER, "ms", "mean time per output token after the first"),
         "e2e_ms": Column(_NUMBER, "ms", "time to the last token: TTFT and all gaps"),

@@ -33,6 +33,38 @@ SIGHTINGS: dict[str, pl.Expr] = {
     "sources": c.source_file.n_unique().cast(pl.Float64),
     "copies": c.reader.drop_nulls().unique_counts().max().cast(pl.Float64).fill_null(1.0),
 }
+_LONG_TEXT_CHARS = 16  # shorter texts are alike by chance
+_ends_s = c.sent_s + c.e2e_ms / MS_PER_S
+_begun = c.ok & (c.output_tok >= 2)
+_early = c.request_index < pl.max_horizontal(pl.len() * 0.05, 10)
+_long = c.text_chars >= _LONG_TEXT_CHARS
+_times = c.sent_s.append(_ends_s)
+_order = _times.arg_sort()
+# requests in flight after each sending and each end, and how long it stayed so
+_in_flight = (
+    pl.repeat(1, pl.len(), dtype=pl.Int64).append(pl.repeat(-1, pl.len(), dtype=pl.Int64)).gather(_order).cum_sum()
+)
+_stayed_s = _times.gather(_order).diff().shift(-1).fill_null(0)
+_sending_s = c.sent_s.max() - c.sent_s.min()
+_middle = (c.sent_s.min() + _sending_s * 0.25, c.sent_s.min() + _sending_s * 0.75)
+_timed = c.sent_s.is_not_null().all() & c.e2e_ms.is_not_null().all() & (pl.len() > 1)
+
+
+def _third(number: int) -> pl.Expr:
+    """Median TPOT of the requests that were sent in one third of the sending."""
+    rank = c.sent_s.rank("ordinal") - 1
+    return c.tpot_ms.filter((rank * 3 // pl.len()) == number).median()
+
+
+_thirds = [_third(number) for number in range(3)]
+# what the requests' times add up to, where the client keeps when each was sent
+TIMED: dict[str, pl.Expr] = {
+    "send_rate_per_s": (pl.len() - 1) / _sending_s,
+    "sending_s": _sending_s,
+    "middle_flow_ratio": _ends_s.is_between(*_middle).sum() / c.sent_s.is_between(*_middle).sum(),
+    "at_load_ratio": _stayed_s.filter(_in_flight >= 0.8 * _in_flight.max()).sum() / _stayed_s.sum(),
+    "tpot_drift_ratio": (pl.max_horizontal(_thirds) - pl.min_horizontal(_thirds)) / c.tpot_ms.median(),
+}
 # what its requests add up to; a sum over nothing is null, not 0
 AGGREGATES: dict[str, pl.Expr] = {
     "requests_seen": pl.len().cast(pl.Float64),
@@ -43,8 +75,18 @@ AGGREGATES: dict[str, pl.Expr] = {
     "requests_text_known": c.text_chars.is_not_null().sum().cast(pl.Float64),
     "requests_same_length": pl.when(c.output_tok.is_not_null().any()).then((c.output_tok == c.output_tok.max()).mean()),
     "requests_nonfinite": c.nonfinite_count.sum().cast(pl.Float64),
+    "text_common_ratio": pl.when(_long.any()).then(
+        c.text_hash.filter(_long).drop_nulls().unique_counts().max() / _long.sum()
+    ),
+    "texts_long": pl.when(c.text_chars.is_not_null().any()).then(_long.sum()).cast(pl.Float64),
+    "chars_per_tok": c.text_chars.filter(c.text_chars > 0).sum() / c.output_tok.filter(c.text_chars > 0).sum(),
+    "gaps_per_tok": (c.itl_count / (c.output_tok - 1)).filter(_begun).median(),
+    "longest_gap_ms": c.itl_max_ms.max(),
+    "ttft_first_ms": c.ttft_ms.filter(_early).median(),
+    "ttft_rest_ms": c.ttft_ms.filter(~_early).median(),
+    "prompts_repeated_ratio": pl.when(c.prompt_hash.is_not_null().all()).then(1 - c.prompt_hash.n_unique() / pl.len()),
     "text_chars_sum": pl.when(c.text_chars.is_not_null().any()).then(c.text_chars.sum()).cast(pl.Float64),
-}
+} | {name: pl.when(_timed).then(value) for name, value in TIMED.items()}
 _HAIR_MS = 0.1  # two reads of one clock: a TPOT of -0.0002 ms stands in healthy public results
 _BELOW_ZERO = c.value < pl.when(c.fact.str.contains("_ms_")).then(-_HAIR_MS).otherwise(0.0)
 _IMPOSSIBLE = c.printed.is_not_null() | _BELOW_ZERO
@@ -89,6 +131,7 @@ DERIVED: dict[str, pl.Expr] = {
     "received_throughput_tok_per_s": c.received_tok / c.duration_s,
     "received_throughput_tok_per_s_per_gpu": c.received_throughput_tok_per_s / c.gpu_count,
     "interactivity_tok_per_s": MS_PER_S / c.tpot_ms_median,
+    "longest_stall_ms": pl.max_horizontal("longest_gap_ms", "itl_ms_max"),
 }
 _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
 
@@ -112,6 +155,7 @@ def facts(evidence: Evidence) -> pl.DataFrame:
     # each step is collected: one plan of them all costs the planner ten times what the work costs
     said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
+    placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
     return derived(placed.lazy()).sort(*ORDER, nulls_last=True).collect()
 
 
@@ -153,7 +197,9 @@ def declared() -> frozenset[str]:
 
 
 _COUNTED = ("disagreements", "label_disagreements")
-_LEVEL_FACTS = (*_COUNTED, "disagreement", "level_runs", "level_spread")
+_LEVEL_FACTS = (
+    *_COUNTED, "disagreement", "level_runs", "level_spread", "levels_stated", "twins", "wall_s", "overlap_s",
+)  # fmt: skip
 
 
 def base_names(fact: str) -> set[str]:
@@ -273,6 +319,59 @@ def _with_levels(wide: pl.LazyFrame, runs: pl.DataFrame) -> pl.LazyFrame:
     return wide.join(shared, on="run_id", how="left", maintain_order="left").join(
         apart, on="run_id", how="left", maintain_order="left"
     )
+
+
+def _with_twins(wide: pl.LazyFrame, evidence: Evidence) -> pl.LazyFrame:
+    """With how many caps one reader states for a run, and how many runs at other levels have its very latencies."""
+    readers = evidence.runs.lazy().select("seen_id", "reader")
+    caps = (
+        evidence.claims.lazy()
+        .filter(pl.col("fact") == "concurrency")
+        .unique(["seen_id"], keep="last")
+        .join(readers, on="seen_id")
+    )
+    by_reader = caps.group_by("run_id", "reader").agg(
+        pl.col("value").n_unique().cast(pl.Float64).alias("levels_stated")
+    )
+    stated = by_reader.group_by("run_id").agg(pl.col("levels_stated").max())
+    clocks = ["e2e_ms_mean", "ttft_ms_mean", "tpot_ms_mean"]
+    told = wide.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in clocks), c.e2e_ms_mean > 0)
+    levels = c.concurrency.n_unique().over(["experiment", *clocks]) - 1
+    for part in (stated, told.select("run_id", levels.cast(pl.Float64).alias("twins"))):
+        wide = wide.join(part, on="run_id", how="left", maintain_order="left")
+    return wide
+
+
+def _with_clock(wide: pl.LazyFrame, plan: pl.DataFrame) -> pl.LazyFrame:
+    """With how long the manifest says that a run took, and how long another one ran beside it."""
+    timed = (
+        plan.lazy()
+        .filter(pl.col("started_at").is_not_null(), pl.col("ended_at").is_not_null())
+        .with_row_index("planned")
+    )
+    others = timed.select("experiment", "planned", "started_at", "ended_at")
+    pairs = timed.select("experiment", "planned", "started_at", "ended_at").join(
+        others, on="experiment", suffix="_of_other"
+    )
+    shared = pl.min_horizontal("ended_at", "ended_at_of_other") - pl.max_horizontal("started_at", "started_at_of_other")
+    beside = (
+        pl.when(pl.col("planned") != pl.col("planned_of_other"))
+        .then(shared.dt.total_milliseconds() / MS_PER_S)
+        .otherwise(0.0)
+    )
+    overlap = pairs.group_by("planned").agg(beside.clip(0).max().alias("overlap_s"))
+    wall = (pl.col("ended_at") - pl.col("started_at")).dt.total_milliseconds() / MS_PER_S
+    planned = timed.join(overlap, on="planned").select(
+        "experiment", "concurrency", "request_rate_per_s", wall.alias("wall_s"), "overlap_s"
+    )
+    of_run = wide.select("run_id", "experiment", "concurrency", "request_rate_per_s").join(
+        planned, on="experiment", suffix="_planned"
+    )
+    rate = pl.col("request_rate_per_s_planned")
+    matched = of_run.filter(
+        pl.col("concurrency") == pl.col("concurrency_planned"), rate.is_null() | (rate == pl.col("request_rate_per_s"))
+    ).unique("run_id", keep="none")  # two planned levels that fit tell nothing
+    return wide.join(matched.select("run_id", "wall_s", "overlap_s"), on="run_id", how="left", maintain_order="left")
 
 
 def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:

@@ -68,6 +68,7 @@ _THROUGHPUTS = (
 _LOADS = (
     Metric("concurrency_mean", "Mean concurrency", "requests", "requests in flight on average", "label"),
     Metric("peak_running_requests", "Peak concurrent requests", "requests", "requests that touched one second; may pass the cap, since seconds overlap", "label"),
+    Metric("client_cpu_ratio", "Client CPU", "ratio", "share of one core that the load client used", "label", shown_by="a client that tells its own load"),
     Metric("accept_length", "Accept length", "tok", "tokens accepted a step under speculative decoding", "throughput"),
     Metric("interactivity_tok_per_s", "Interactivity", "tok/s", "1000 / median TPOT: the speed that one user sees", "latency"),
 )  # fmt: skip

@@ -135,3 +135,43 @@ def something_happened() -> tuple[Rule, ...]:
             says="{completed:,.0f} requests completed without one output token",
         ),
     )
+
+
+@check("PD408", voids="latency", says="{observed:.1%} of the prompts are repeated")
+def prompts_differ() -> Rule:
+    """A random data set does not repeat its prompts.
+
+    Why: a repeated prompt is found in the prefix cache, and its first token comes at once.
+    Next: one seed for each worker; the cached tokens in the server's log.
+    Source: vllm-project/vllm#10753; inference-perf#340 (92.9 % hits from a seed that workers shared).
+    Exceptions: this client keeps no prompts: not evaluated. Shared prefixes that were declared.
+    """
+    return Rule(applies=c.requests_seen > 0, observed=c.prompts_repeated_ratio, suspect=above(0.01))
+
+
+@check(
+    "PD409", voids=("throughput", "latency"), says="for {observed:,.0f} s another run of this experiment was under way"
+)
+def one_load_at_a_time() -> Rule:
+    """No other run loads the servers at the same time.
+
+    Why: two loads share one server, and neither measures it.
+    Next: the scripts that ran then; a deliberate load from several clients is one run, to be merged.
+    Source: definition; one second for the clocks.
+    Exceptions: times are not known: not evaluated.
+    """
+    return Rule(applies=c.completed.is_not_null(), observed=c.overlap_s, refuse=above(1))
+
+
+@check("PD411", voids="comparison", says="{observed:,.0f} of four are not stated: model, engine version, GPU, level")
+def provenance_is_stated() -> Rule:
+    """Model, engine version, GPU and level are stated.
+
+    Why: a number without them can't be compared with any other.
+    Next: `sweep.toml` says what the logs leave out.
+    Source: MLPerf's disclosure; SPEC.
+    Exceptions: none. It is a note: a run is no less measured for it, a comparison is worth less.
+    """
+    stated = [c.model, c.server_version, c.gpu, pl.coalesce("concurrency", "request_rate_per_s").cast(pl.String)]
+    missing = pl.sum_horizontal([fact.is_null().cast(pl.Float64) for fact in stated])
+    return Rule(applies=c.completed.is_not_null(), observed=missing, note=ANY)

@@ -7,16 +7,19 @@ from pdkit.rules import Rule, below, c, check, percentile_facts
 # Least n at which a one-sided binomial bound with confidence 0.99 exists: MLCommons endpoints, reproduced with scipy
 # as the least n with p**n <= 0.01 (p75 and up), and the sign-test bound for the median.
 FLOORS = {50.0: 11, 90.0: 64, 95.0: 130, 99.0: 662}
+MEDIAN = 50.0
+FOLLOWING = ("interactivity_tok_per_s",)  # 1000 / median TPOT
 REQUEST_CLOCKS = ("e2e_ms", "ttft_ms", "tpot_ms")
 
 
 def _floor(percentile: float, least: int, seen: pl.Expr, clocks: tuple[str, ...], of: str) -> Rule:
+    follows = FOLLOWING if percentile == MEDIAN and "tpot_ms" in clocks else ()
     says = f"{{observed:,.0f}} {of}: p{percentile:g} needs n ≥ {least}"
     return Rule(
         applies=c.completed > 0,
         observed=seen,
         note=below(least),
-        takes=percentile_facts(percentile, *clocks),
+        takes=(*percentile_facts(percentile, *clocks), *follows),
         says=says,
     )
 

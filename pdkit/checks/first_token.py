@@ -3,6 +3,7 @@
 import polars as pl
 
 from pdkit.rules import ANY, Rule, above, below, c, check, outside, request_rule
+from pdkit.units import MS_PER_S
 
 NO_TIME_MS = 0.01  # one pass of any model takes longer; above the 0.005 ms that a printed 0.00 can hide
 EARLY_MS = 1.0  # one HTTP round trip and one forward pass take longer
@@ -81,6 +82,18 @@ def tokens_have_gaps() -> Rule:
     )
 
 
+@check("PD204", voids="tail", says="{observed:.0%} of the gaps that the tokens need: several tokens arrived at once")
+def each_token_has_its_gap() -> Rule:
+    """An answer has a gap for each of its tokens.
+
+    Why: where several tokens arrive at once, a gap is one between chunks, and ITL is not a token's latency.
+    Next: the stream interval; speculative decoding; report it as chunk latency.
+    Source: SGLang's native client notes one gap a token.
+    Exceptions: other endpoints note a gap a chunk by design; it is a note all the same.
+    """
+    return Rule(applies=(c.requests_ok > 0) & ~c.answered_whole, observed=c.gaps_per_tok, note=below(0.5))
+
+
 @check(
     "PD205",
     voids="latency",
@@ -125,6 +138,34 @@ def several_tokens_take_time() -> tuple[Rule, ...]:
     )
 
 
+@check("PD207", voids="latency", says="in {bad_or_observed} the first token came with the last")
+def the_first_token_comes_first() -> Rule:
+    """The first token comes well before the last.
+
+    Why: a proxy that collects the answer before it passes it on makes TTFT an end-to-end time.
+    Next: the same test against the engine's own port.
+    Source: bound: judgement, so it may only doubt.
+    Exceptions: answers under eight tokens, or not streamed: not applicable.
+    """
+    applies = c.ok & (c.output_tok >= 8) & ~c.answered_whole
+    return request_rule(applies=applies, bad=c.ttft_ms >= 0.98 * c.e2e_ms, suspect=above(0.5))
+
+
+@check("PD208", voids="latency", says="mean concurrency is {observed:,.4g} times what completed, E2E and duration give")
+def units_are_not_mixed() -> Rule:
+    """Latencies are in the unit that they are labelled with.
+
+    Why: seconds printed as milliseconds are off by a thousand, and look fast.
+    Next: the tool's version; a converter in between.
+    Source: InferenceX#2405 prints seconds under "(ms)". The factor is a thousand within 5 %.
+    Exceptions: none; other factors are PD304's.
+    """
+    factor = c.concurrency_mean / (c.completed * c.e2e_ms_mean / MS_PER_S / c.duration_s)
+    slip = ((factor / MS_PER_S - 1).abs() < 0.05) | ((factor * MS_PER_S - 1).abs() < 0.05)
+    # the factor where it is a slip of units, 0 where it is none
+    return Rule(applies=c.completed > 0, observed=factor * slip.cast(pl.Float64), refuse=ANY)
+
+
 @check("PD209", voids="run", says="{observed:,.0f} numbers that can't be: NaN, infinite or below zero")
 def numbers_are_possible() -> tuple[Rule, ...]:
     """Times, counts and rates are finite and not below zero.
@@ -153,5 +194,25 @@ def numbers_are_possible() -> tuple[Rule, ...]:
             refuse=ANY,
             voids=("latency",),
             says="{observed:,.0f} times in the per-request arrays that can't be: NaN, infinite or below zero",
+        ),
+    )
+
+
+@check("PD210", voids="tail", says="the longest gap is {longest_stall_ms:,.0f} ms, {observed:.0f} times the p99")
+def streams_do_not_stall() -> tuple[Rule, ...]:
+    """No stream stands still for long.
+
+    Why: a stall of seconds is what a user remembers, and no percentile shows it.
+    Next: retractions, long prefills and garbage collection in the server's log at that time.
+    Source: bound: judgement, so it is a note.
+    Exceptions: prefill without chunking stalls by design.
+    """
+    return (
+        Rule(applies=c.itl_ms_p99 > 0, observed=c.longest_stall_ms / c.itl_ms_p99, note=above(20)),
+        Rule(
+            applies=c.completed > 0,
+            observed=c.longest_stall_ms,
+            note=above(5_000),
+            says="the longest gap between two tokens is {longest_stall_ms:,.0f} ms",
         ),
     )

@@ -3,11 +3,12 @@
 import polars as pl
 
 from pdkit.metrics import CLOCKS
-from pdkit.rules import ANY, Rule, above, below, c, check
+from pdkit.rules import ANY, Rule, above, below, c, check, outside
 from pdkit.units import MS_PER_S
 
 _ORDER = ("median", "p90", "p95", "p99", "max")
 CLOCK_READS_MS = 0.1  # two reads of one clock: 0.03 ms apart in a healthy run that was not streamed
+_CLOCKS_APART_S = 2.0  # a script's clock and the client's
 _LONG_ENOUGH_S = 2.0  # peaks are counted in whole seconds: a shorter run has no second to itself
 
 
@@ -181,6 +182,21 @@ def the_end_follows_the_first_token() -> tuple[Rule, ...]:
     )
 
 
+@check("PD309", voids="latency", says="E2E less TTFT is {observed:.2f} times the time per token of the further tokens")
+def first_token_and_gaps_make_the_whole() -> Rule:
+    """TTFT, and a time per token for each further token, make up the end-to-end time.
+
+    Why: where they do not, tokens were counted that did not come, or chunks were lost.
+    Next: claimed against retokenized tokens; the spread of lengths.
+    Source: (E2E - TTFT) / (TPOT x (tokens - 1)) of 829 public results: 1 % below 0.94, 1 % above 1.025, 6 outside.
+    Exceptions: one token, or answers not streamed: not applicable. A wide spread of lengths parts them: a mean of
+    ratios is not the ratio of means.
+    """
+    further = c.tpot_ms_mean * (c.output_tok_per_request - 1)
+    applies = (c.output_tok_per_request > 1) & ~c.answered_whole & (c.tpot_ms_mean > 0)
+    return Rule(applies=applies, observed=(c.e2e_ms_mean - c.ttft_ms_mean) / further, suspect=outside(0.8, 1.25))
+
+
 @check(
     "PD310",
     voids="run",
@@ -254,6 +270,39 @@ def latency_fits_into_the_run() -> Rule:
         observed=longest / MS_PER_S / c.duration_s,
         refuse=above(1.0001),
         says="a latency of {observed:.2f} times the run's {duration_s:,.2f} s",
+    )
+
+
+@check("PD313", voids="throughput", says="the run says {duration_s:,.2f} s, by the clock it took {wall_s:,.0f} s")
+def the_duration_fits_the_clock() -> Rule:
+    """A run takes no longer than the time between its start and its end.
+
+    Why: a duration that is longer than the wall clock's was edited, or the machine was suspended.
+    Next: the times in sweep.toml; the machine's clock.
+    Source: bound: judgement, so it may only doubt: 5 % and 2 s.
+    Exceptions: the wall clock also holds warm-up and loading: being longer is no sign.
+    """
+    over = (c.duration_s - c.wall_s - _CLOCKS_APART_S) / c.wall_s
+    return Rule(applies=c.wall_s > 0, observed=over, suspect=above(0.05))
+
+
+@check("PD314", voids="run", says="the same numbers, to the last digit, are stated for {levels_stated:,.0f} levels")
+def levels_have_numbers_of_their_own() -> tuple[Rule, ...]:
+    """Two levels never have the same latencies to the last digit.
+
+    Why: a row that was copied, or a result that came from a cache, is no measurement of the level that it names.
+    Next: which of the files was made first.
+    Source: definition; its probability is nil.
+    Exceptions: one result listed twice under one level is PD405's.
+    """
+    return (
+        Rule(applies=c.completed > 0, observed=c.levels_stated, refuse=above(1)),
+        Rule(
+            applies=c.completed > 0,
+            observed=c.twins,
+            refuse=ANY,
+            says="mean E2E, TTFT and TPOT are those of another level, to the last digit",
+        ),
     )
 
 

@@ -1,10 +1,12 @@
 """PD5xx: the load was what its label says."""
 
-from pdkit.rules import ANY, Rule, below, c, check
+from pdkit.rules import ANY, Rule, above, below, c, check
 from pdkit.units import MS_PER_S
 
 _LEAST_S, _SMOKE_S = 60.0, 10.0
 _LATENCIES_IN_A_RUN = 5.0
+_GROWTH_S = 30.0  # a shorter run can't tell a growing queue from a full one
+_FIRST_AND_REST = 40  # requests: ten first ones, and enough to hold against them
 
 
 @check(
@@ -45,6 +47,78 @@ def every_slot_serves_several_requests() -> Rule:
     return Rule(applies=applies, observed=c.sent / c.concurrency, refuse=below(1), suspect=below(4))
 
 
+@check(
+    "PD503",
+    voids="label",
+    says="{send_rate_per_s:,.2f} requests/s were sent of {request_rate_per_s:,.2f} asked ({observed:.0%})",
+)
+def the_rate_was_offered() -> Rule:
+    """Requests were sent at the rate that was asked for.
+
+    Why: a client that can't keep its schedule measures itself.
+    Next: the client's CPU; more client processes.
+    Source: vllm-project/vllm#21104 sent 183.5 of 200.
+    Exceptions: this client keeps no sending times: not evaluated. Completions below the rate are overload, not this.
+    """
+    offered = c.send_rate_per_s / c.request_rate_per_s
+    return Rule(applies=c.request_rate_per_s.is_finite(), observed=offered, refuse=below(0.8), suspect=below(0.95))
+
+
+@check(
+    "PD504",
+    voids="latency",
+    says="in the middle of the run {observed:.0%} of what arrived was answered: the queue grew",
+)
+def the_queue_does_not_grow() -> Rule:
+    """In the middle of the run, as many requests end as arrive.
+
+    Why: where they do not, latency measures how long the run was; the throughput is then the capacity.
+    Next: a lower rate; name the throughput "capacity".
+    Source: GuideLLM's detector of over-saturation.
+    Exceptions: runs under 30 s, all requests at once, sending times unknown: not applicable or not evaluated.
+    """
+    applies = c.request_rate_per_s.is_finite() & (c.duration_s >= _GROWTH_S)
+    return Rule(applies=applies, observed=c.middle_flow_ratio, refuse=below(0.95))
+
+
+@check("PD505", voids="throughput", says="{observed:.0%} of the run was at load")
+def most_of_the_run_is_at_load() -> Rule:
+    """Most of the run has at least 0.8 of its peak in flight.
+
+    Why: ramp and drain have a lower load than the label says.
+    Next: more requests a slot; the steady part of the run.
+    Source: SGLang's own steady-state ratio is 0.8.
+    Exceptions: one user; sending times unknown: not evaluated.
+    """
+    applies = c.completed.is_not_null() & ~(c.concurrency <= 1).fill_null(False)
+    return Rule(applies=applies, observed=c.at_load_ratio, refuse=below(0.2), suspect=below(0.5))
+
+
+@check("PD506", voids=("latency", "throughput"), says="median TPOT of the run's thirds differs by {observed:.0%}")
+def speed_does_not_drift() -> Rule:
+    """The thirds of a run have the same speed.
+
+    Why: a mean over a drift is the speed of no moment.
+    Next: a cache that fills, heat, a leak; a longer run.
+    Source: perf_analyzer asks for 10 % over three windows.
+    Exceptions: growing contexts by design; sending times unknown: not evaluated.
+    """
+    return Rule(applies=c.completed.is_not_null(), observed=c.tpot_drift_ratio, suspect=above(0.10))
+
+
+@check("PD507", voids="throughput", says="{observed:.0%} of the run came after the last request was sent")
+def the_drain_is_short() -> Rule:
+    """The drain is no more than half of the run.
+
+    Why: in the drain the load falls to nothing, and the throughput with it.
+    Next: more requests; one request that is much longer than the others.
+    Source: 31 % of 850 public results drain for more than half.
+    Exceptions: all at once is PD512's: not applicable. Sending times unknown: not evaluated.
+    """
+    scheduled = ~(c.burst & c.concurrency.is_infinite()).fill_null(False)
+    return Rule(applies=scheduled & (c.duration_s > 0), observed=1 - c.sending_s / c.duration_s, suspect=above(0.5))
+
+
 @check("PD508", voids=("throughput", "latency"), says="the run lasted {duration_s:,.2f} s")
 def the_run_is_long_enough() -> tuple[Rule, ...]:
     """The run lasts a minute, and several latencies.
@@ -69,6 +143,48 @@ def the_run_is_long_enough() -> tuple[Rule, ...]:
             says="a smoke test: the run lasted {duration_s:,.2f} s",
         ),
     )
+
+
+@check(
+    "PD509",
+    voids="latency",
+    says="{concurrency_mean:,.2f} in flight at a cap of {concurrency:g}: the client made requests wait",
+)
+def the_cap_leaves_the_rate_alone() -> Rule:
+    """At a finite rate, the cap is not what limits the load.
+
+    Why: requests that wait for the cap wait in the client, and that wait is in no latency.
+    Next: no cap; or report from the schedule.
+    Source: vllm-project/vllm#54101, guidellm#1048, wrk2's coordinated omission.
+    Exceptions: all at once has no schedule: not applicable.
+    """
+    applies = c.request_rate_per_s.is_finite() & c.concurrency.is_finite() & (c.completed > 0)
+    return Rule(applies=applies, observed=c.concurrency_mean / c.concurrency, refuse=above(0.95))
+
+
+@check("PD510", voids="tail", says="median TTFT of the first requests is {observed:.1f} times that of the rest")
+def the_start_is_warm() -> Rule:
+    """The first requests are as fast as the rest.
+
+    Why: graphs that are captured and kernels that are compiled in the first requests are no service.
+    Next: a warm-up; leave the first requests out.
+    Source: graph capture took about 42 s on one machine (NVIDIA/aicr#1196); bound: judgement.
+    Exceptions: in a closed loop or a burst the first ones arrive together and wait for each other: not applicable.
+    """
+    applies = c.request_rate_per_s.is_finite() & (c.requests_seen >= _FIRST_AND_REST)
+    return Rule(applies=applies, observed=c.ttft_first_ms / c.ttft_rest_ms, suspect=above(3))
+
+
+@check("PD511", voids="latency", says="the client used {observed:.0%} of one core")
+def the_client_keeps_up() -> Rule:
+    """The client has time to measure.
+
+    Why: a client that is busy reads a token late, and calls the server slow.
+    Next: more client processes; a client in a faster language.
+    Source: GuideLLM, inference-perf#86 and #188.
+    Exceptions: this client says nothing of its own load: not evaluated.
+    """
+    return Rule(applies=c.completed.is_not_null(), observed=c.client_cpu_ratio, suspect=above(0.9))
 
 
 @check("PD512", voids="label", says="all requests were sent at once: an offline burst, whose TTFT is waiting time")

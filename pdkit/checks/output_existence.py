@@ -5,6 +5,7 @@ import polars as pl
 from pdkit.rules import ANY, Rule, above, below, c, check, lower, outside, request_rule
 
 _ENOUGH_REQUESTS = 20  # below it, equal lengths are no surprise
+_SHORT_TOK = 8  # shorter answers differ by a token more or less
 _SAME_LENGTH_TOK = 1.0  # mean lengths closer than this are the same work
 
 
@@ -94,6 +95,80 @@ def answers_end_where_they_end() -> tuple[Rule, ...]:
             "though the end token was not ignored",
         ),
     )
+
+
+@check("PD105", voids="throughput", says="{bad_or_observed} are off the length that was asked for")
+def answers_have_the_length_asked_for() -> tuple[Rule, ...]:
+    """With the end token ignored, answers are as long as was asked.
+
+    Why: shorter answers are less work; two runs with one label then did different things.
+    Next: the context limit; stop strings; aborts in the server's log.
+    Source: MLPerf TEST09 (10 % of the mean); AIPerf (5 % or 50 tokens of a request).
+    Exceptions: answers may end early, lengths drawn from a range, lengths under eight tokens (a prefill test may make
+    two for one asked): not applicable or not evaluated.
+    """
+    asked = c.output_tok_asked_each
+    off = (c.output_tok - asked).abs() > pl.min_horizontal(asked * 0.05, 50.0)
+    mean_asked = c.asked_tok / pl.coalesce("sent", "completed")
+    return (
+        request_rule(applies=c.ok & c.ignore_eos & (asked >= _SHORT_TOK), bad=off, suspect=above(0.01)),
+        Rule(
+            applies=c.ignore_eos & (mean_asked >= _SHORT_TOK) & (c.completed > 0),
+            observed=(c.output_tok_per_request / mean_asked - 1).abs(),
+            refuse=above(0.10),
+            says="{output_tok_per_request:,.1f} tokens an answer, {observed:.0%} off what was asked for",
+        ),
+    )
+
+
+@check("PD106", voids="run", says="{observed:.0%} of the answers of 16 characters or more are the same text")
+def different_prompts_have_different_answers() -> Rule:
+    """Different prompts have different answers.
+
+    Why: a server with broken weights, or a cache of responses, answers everything alike, and fast.
+    Next: read that text; ask the same prompt twice.
+    Source: bound: judgement, so it may only doubt; MLPerf TEST04 repeats a prompt for the same reason.
+    Exceptions: under 20 answers of 16 characters: not applicable. Prompts that are the same by design are doubted.
+    """
+    return Rule(applies=c.texts_long >= _ENOUGH_REQUESTS, observed=c.text_common_ratio, suspect=above(0.5))
+
+
+@check("PD107", voids="run", says="{bad:,} of {total:,} answers that count as successful ended in an abort or an error")
+def an_abort_is_no_success() -> Rule:
+    """An answer that was aborted is no success.
+
+    Why: a server can abort a stream after it has said HTTP 200; the client then counts what it asked for.
+    Next: the abort's message; transfer failures and memory in the server's log.
+    Source: SGLang's own stream metrics reject such finish reasons.
+    Exceptions: this client keeps no finish reason: not evaluated. A test of cancellation aborts by design.
+    """
+    bad = c.finish_reason.str.to_lowercase().is_in(["abort", "error", "nan"])
+    return request_rule(applies=c.ok, bad=bad, refuse=above(0.01), suspect=ANY)
+
+
+@check("PD108", voids="throughput", says="{observed:.2f} characters of text a claimed token")
+def text_is_as_long_as_its_tokens() -> Rule:
+    """Text has a plausible length for its token count.
+
+    Why: half a character a token, or twenty, is a count of something else.
+    Next: the tokenizer; whether special tokens are in the count.
+    Source: bound: judgement; 1.5 to 5 is usual, 1 to 2 for Chinese and Japanese.
+    Exceptions: empty answers are PD103's and left out here.
+    """
+    return Rule(applies=c.requests_with_text > 0, observed=c.chars_per_tok, suspect=outside(0.5, 20))
+
+
+@check("PD109", voids="throughput", says="{bad_or_observed} differ by more than 10 % between the two counts")
+def server_and_client_count_alike() -> Rule:
+    """The server's usage and the client's own count of a request agree.
+
+    Why: one of the two is what the throughput rests on.
+    Next: special tokens, reasoning tokens, the chat template.
+    Source: AIPerf compares at 10 %.
+    Exceptions: this client counts again in total only: not evaluated. Reasoning outside the text counts on one side.
+    """
+    off = (c.retokenized_tok / c.output_tok - 1).abs() > 0.10
+    return request_rule(applies=c.ok & (c.output_tok >= _SHORT_TOK), bad=off, suspect=above(0.01))
 
 
 @check(

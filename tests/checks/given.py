@@ -22,7 +22,7 @@ HEALTHY: dict[str, float | None] = {
 }  # fmt: skip
 SETTINGS: dict[str, Any] = {
     "experiment": "e", "reader": "sglang_bench_log", "tool": "sglang", "backend": "sglang", "dataset": "random",
-    "ignore_eos": True, "streaming": True, "complete": True, "crashed_after": False, "client_definition": "python",
+    "model": "m", "server_version": "0.5.23", "ignore_eos": True, "streaming": True, "complete": True, "crashed_after": False, "client_definition": "python",
 }  # fmt: skip
 GOOD_REQUEST = {
     "ok": True,
@@ -52,7 +52,14 @@ def evidence(
         for line, (fact, value) in enumerate(stated.items(), 1)
     ]
     rows = [
-        {"seen_id": seen, "request_index": i, "source_file": "run.jsonl", "source_line": 1, "source_item": i}
+        {
+            "seen_id": seen,
+            "request_index": i,
+            "text_hash": i,
+            "source_file": "run.jsonl",
+            "source_line": 1,
+            "source_item": i,
+        }
         | GOOD_REQUEST
         | given
         for i, given in enumerate(requests or [])
