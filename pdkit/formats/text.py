@@ -69,7 +69,7 @@ def _findings(judgement: Judgement, experiment: str) -> Iterator[str]:
     runs = judgement.verdicts.filter(pl.col("experiment") == experiment)
     told = judgement.findings.filter(pl.col("severity") != "note")
     paths = judgement.evidence.sources.filter(pl.col("experiment") == experiment)["path"].to_list()
-    folder = posixpath.commonpath([posixpath.dirname(path) for path in paths] or [""])
+    folder = _common(paths)
     claims = judgement.claimed.filter(pl.col("fact") == "output_throughput_tok_per_s")
     for run in runs.iter_rows(named=True):
         refused = run["verdict"] == NO_RESULT
@@ -81,6 +81,12 @@ def _findings(judgement: Judgement, experiment: str) -> Iterator[str]:
         if refused:
             yield from _of_refused(run, claims.filter(pl.col("run_id") == run["run_id"]), folder)
     yield "\n"
+
+
+def _common(paths: list[str]) -> str:
+    """The folder that all lie in; "" where there is none, or some are given from the root and some are not."""
+    one_kind = len({posixpath.isabs(path) for path in paths}) == 1
+    return posixpath.commonpath([posixpath.dirname(path) for path in paths]) if one_kind else ""
 
 
 def _of_refused(run: dict[str, Any], claim: pl.DataFrame, folder: str) -> Iterator[str]:
