@@ -6,7 +6,7 @@ import polars as pl
 
 from pdkit.evidence import PLACE, SCHEMAS, Evidence
 from pdkit.metrics import METRICS
-from pdkit.rules import NEIGHBOURS, c
+from pdkit.rules import NEIGHBOURS, Pairs, c
 from pdkit.units import MS_PER_S
 
 _MOVED = ("fact", "moved")  # where facts are moved in turn, a neighbour is one whose fact was moved alike
@@ -136,7 +136,7 @@ DERIVED: dict[str, pl.Expr] = {
 _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
 
 
-def facts(evidence: Evidence) -> pl.DataFrame:
+def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     """One row a run: every declared fact, `<fact>__res` beside every number, and its neighbours' facts."""
     stated = best_claims(evidence).collect().lazy()
     parts = pl.collect_all(
@@ -156,7 +156,7 @@ def facts(evidence: Evidence) -> pl.DataFrame:
     said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
-    return derived(placed.lazy()).sort(*ORDER, nulls_last=True).collect()
+    return derived(_with_base(placed.lazy(), pairs or Pairs())).sort(*ORDER, nulls_last=True).collect()
 
 
 def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
@@ -165,9 +165,9 @@ def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
     for layer in _layers():
         own = own.with_columns(DERIVED[name].alias(name) for name in layer)
     there = own.collect_schema().names()
-    numbers, moved = [name for name in _numbers() if name in there], [name for name in _MOVED if name in there]
+    theirs, moved = [name for name in _theirs() if name in there], [name for name in _MOVED if name in there]
     for prefix in NEIGHBOURS:
-        named = [pl.col(name).alias(f"{prefix}__{name}") for name in ("run_id", *numbers)]
+        named = [pl.col(name).alias(f"{prefix}__{name}") for name in ("run_id", *theirs)]
         own = own.join(own.select(*named, *moved), on=[f"{prefix}__run_id", *moved], how="left")
     return own
 
@@ -193,12 +193,12 @@ def one_listing(evidence: Evidence) -> pl.LazyFrame:
 def declared() -> frozenset[str]:
     """The names that a rule over runs may use."""
     own = {*CATEGORIES, *SAID.values(), *SIGHTINGS, *METRICS, *AGGREGATES, *CLAIMED, *DERIVED, *_LEVEL_FACTS}
-    return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _numbers()})
+    return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _theirs()})
 
 
 _COUNTED = ("disagreements", "label_disagreements")
 _LEVEL_FACTS = (
-    *_COUNTED, "disagreement", "level_runs", "level_spread", "levels_stated", "twins", "wall_s", "overlap_s",
+    *_COUNTED, "disagreement", "level_runs", "level_spread", "levels_stated", "twins", "wall_s", "overlap_s", "refused",
 )  # fmt: skip
 
 
@@ -215,8 +215,9 @@ def base_names(fact: str) -> set[str]:
 # --- parts of the wide row ------------------------------------------------------------------------------------------
 
 
-def _numbers() -> list[str]:
-    return [*_OF_METRICS, *DERIVED]
+def _theirs() -> list[str]:
+    """The facts that a neighbour shows."""
+    return [*_OF_METRICS, *DERIVED, *CATEGORIES, *SAID.values(), "refused"]
 
 
 @cache
@@ -301,6 +302,17 @@ def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
     below = levels.select("sweep", "concurrency", pl.col("run_id").alias("lower__run_id"))
     found = levels.join_asof(below, on="concurrency", by="sweep", allow_exact_matches=False, check_sortedness=False)
     return wide.join(found.select("run_id", "lower__run_id"), on="run_id", how="left", maintain_order="left")
+
+
+def _with_base(wide: pl.LazyFrame, pairs: Pairs) -> pl.LazyFrame:
+    """With the run that each is compared with, and whether it has no measured result; null outside of a comparison."""
+    compared = pl.DataFrame(
+        {"run_id": list(pairs.base_of), "base__run_id": list(pairs.base_of.values())},
+        schema={"run_id": pl.String, "base__run_id": pl.String},
+    )
+    refused = pl.col("run_id").is_in(list(pairs.refused)) if pairs.base_of else pl.lit(None, pl.Boolean)
+    joined = wide.join(compared.lazy(), on="run_id", how="left", maintain_order="left")
+    return joined.with_columns(refused.alias("refused"))
 
 
 def _with_levels(wide: pl.LazyFrame, runs: pl.DataFrame) -> pl.LazyFrame:

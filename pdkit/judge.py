@@ -14,7 +14,7 @@ from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, o
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
 from pdkit.results import Judgement, Severity
-from pdkit.rules import CHECKS, NEIGHBOURS, Bound, Check, Rule
+from pdkit.rules import CHECKS, NEIGHBOURS, Bound, Check, Pairs, Rule
 from pdkit.units import listed, plural, show
 
 Thresholds = Mapping[str, Mapping[Severity, Bound]]
@@ -36,16 +36,16 @@ class View(NamedTuple):
         return f"{self.check.id}.{self.number}"
 
 
-def judge(evidence: Evidence, *, thresholds: Thresholds | None = None) -> Judgement:
+def judge(evidence: Evidence, *, thresholds: Thresholds | None = None, pairs: Pairs | None = None) -> Judgement:
     """What every rule says of every run, and what may be published of it.
 
     `thresholds` maps a rule id to bounds by severity, `{"PD110": {"refuse": below(0.9)}}`; a severity that a rule does
-    not have is not added.
+    not have is not added. `pairs` names the run that each is compared with: without it, rules about pairs do not apply.
     """
     register_checks()
     checks = [check.tightened(dict((thresholds or {}).get(check.id, {}))) for _, check in sorted(CHECKS.items())]
     views = [View(check, number, rule) for check in checks for number, rule in enumerate(check.views)]
-    wide = facts(evidence)
+    wide = facts(evidence, pairs=pairs)
     over_runs, over_requests = ([view for view in views if view.rule.grain == grain] for grain in ("run", "request"))
     seen = [_seen_in_runs(wide, over_runs), _seen_in_requests(evidence, wide, over_requests)]
     each = _judged(pl.concat(seen, how="diagonal"), views)

@@ -2,8 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import polars as pl
@@ -13,7 +13,7 @@ from pdkit.results import Severity, Voids
 
 c = pl.col  # a rule says c.ttft_ms_mean
 
-NEIGHBOURS = {"lower": "the next lower level of the same sweep"}
+NEIGHBOURS = {"lower": "the next lower level of the same sweep", "base": "the run that it is compared with"}
 Grain = Literal["run", "request"]
 
 
@@ -28,6 +28,15 @@ class Neighbour:
 
 
 lower = Neighbour("lower")
+base = Neighbour("base")
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Which run each run is compared with (run_id to run_id), and which runs have no measured result."""
+
+    base_of: Mapping[str, str] = field(default_factory=dict)
+    refused: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
