@@ -274,13 +274,16 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     about = [
         "experiment", "label", "synthetic", "concurrency", "request_rate_per_s", "tool", "model", "topology",
-        "gpu", "gpu_count", "dataset", "backend", "completed",
-        "planned_only",
+        "gpu", "gpu_count", "dataset", "backend",
     ]  # fmt: skip
     runs = (
         wide.lazy()
-        .with_columns(_level().alias("level"), seen.cast(r.LEVELS).alias("evidence_level"))
-        .select("run_id", "level", "evidence_level", *about)
+        .with_columns(
+            _level().alias("level"),
+            seen.cast(r.LEVELS).alias("evidence_level"),
+            pl.col("completed").is_null().alias("without_block"),
+        )
+        .select("run_id", "level", "evidence_level", "without_block", *about)
     )
     return (
         runs.join(folded, on="run_id", how="left", maintain_order="left")
@@ -288,8 +291,7 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
             verdict.cast(r.VERDICTS).alias("verdict"),
             pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]),
         )
-        .with_columns((pl.col("completed").is_null() & ~(pl.col("verdict") == r.UNVERIFIED)).alias("without_block"))
-        .drop("judged", "output_shown", "end_shown", "no_result", "planned_only")
+        .drop("judged", "output_shown", "end_shown", "no_result")
         .collect()
     )
 

@@ -159,6 +159,13 @@ def test_a_refused_run_publishes_nothing():
     assert judgement.for_results.wide("output_throughput_tok_per_s")["output_throughput_tok_per_s"].to_list() == [None]
 
 
+def test_no_claim_can_be_reached_from_what_is_published():
+    refused = judged(retokenized_tok_sum=0).for_results
+    claimed = {"completed", "duration_s", "output_tok_sum", "output_throughput_tok_per_s"}
+    assert not claimed & set(refused.runs.columns)
+    assert refused.numbers["value"].drop_nulls().is_empty()
+
+
 def test_what_was_claimed_is_kept_as_evidence():
     claimed = judged(retokenized_tok_sum=0).claimed.filter(pl.col("fact") == "output_throughput_tok_per_s")
     assert claimed["value"].item() == 200

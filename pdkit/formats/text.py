@@ -59,7 +59,7 @@ def _rules(row: dict[str, Any]) -> str:
         " ".join(doubts)
         if row["verdict"] in (DOUBTS, MEASURED)
         else "nothing shows that text came back"
-        if row["completed"] is not None
+        if not row["without_block"]
         else ""
     )
 

@@ -101,7 +101,7 @@ def _synthetic(verdicts: pl.DataFrame) -> str:
 
 def measured(judgement: Judgement) -> Section:
     """The numbers that may be published, one row a run; what a rule took is named in its place."""
-    wide = judgement.for_results.wide(*_SHOWN)
+    wide = judgement.for_results.wide("completed", *_SHOWN)
     believed = wide.filter(pl.col("verdict").is_in([MEASURED, DOUBTS]))
     printed = wide.filter(pl.col("verdict") == UNVERIFIED)
     parts: list[Part] = []
