@@ -191,6 +191,13 @@ def test_a_percentile_is_withheld_below_the_requests_that_support_it(completed: 
     assert [name for name, value in values.items() if value is not None] == printed
 
 
+def test_where_nothing_was_streamed_no_time_of_a_token_is_printed():
+    judgement = judged(settings={"streaming": False}, ttft_ms_mean=2000, tpot_ms_mean=-0.0002, itl_ms_mean=0)
+    assert [published(judgement, fact) for fact in ("ttft_ms_mean", "tpot_ms_mean", "itl_ms_mean")] == [None] * 3
+    assert published(judgement, "e2e_ms_mean") == 2000
+    assert verdict(judgement) == "measured"
+
+
 def test_a_percentile_that_was_withheld_names_the_rule():
     row = of_requests(63).published.filter(pl.col("fact") == "ttft_ms_p90")
     assert row["voided_by"].item().to_list() == ["PD901"]

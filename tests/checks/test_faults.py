@@ -54,6 +54,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD202", "suspect", {"requests": [{"ttft_ms": 0.5}] * 5 + [{}] * 395}),
     ("PD203", "refuse", {"itl_ms_mean": 0}),
     ("PD204", "note", {"requests": [{"itl_count": 20}] * 400}),
+    ("PD204", "note", {"settings": {"streaming": False}}),
     ("PD205", "suspect", {"tpot_ms_mean": 16}),
     ("PD205", "suspect", {"tpot_ms_mean": 22}),
     ("PD206", "refuse", {"tpot_ms_mean": 0}),
