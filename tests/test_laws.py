@@ -182,6 +182,20 @@ def test_one_token_each_is_not_refused_and_has_no_speed_of_further_tokens(tmp_pa
     assert facts["ttft_ms_mean"] == 2300
 
 
+@pytest.mark.parametrize("labels", [("Mean TTFT (ms)",), ("Median TTFT (ms)",), ("Mean TTFT (ms)", "Median TTFT (ms)")])
+@pytest.mark.parametrize(("said", "sure"), [("0.00", True), ("0.000", True), ("0.0", False)])
+def test_a_printed_ttft_of_nothing_is_refused_without_any_other_sign(tmp_path, labels, said, sure):
+    write(tmp_path / "bench.log", log(values=dict.fromkeys(labels, said)))
+    (refused,) = all_said(tmp_path).verdicts["refused_by"]
+    assert ("PD201" in refused) == sure  # 0.0 may hide 0.05 ms
+
+
+def test_a_run_that_took_no_time_is_no_run(tmp_path):
+    write(tmp_path / "bench.log", log(values={"Benchmark duration (s)": "0.00"}))
+    (refused,) = all_said(tmp_path).verdicts["refused_by"]
+    assert "PD407" in refused
+
+
 NUMBER = st.one_of(
     st.none(), st.sampled_from([0, 1, -1, 32, 0.0, -0.0, 1e-9, 1e18, math.nan, math.inf, -math.inf, "inf", "x"])
 )

@@ -2,8 +2,9 @@
 
 import polars as pl
 
-from pdkit.rules import ANY, FALSE, Rule, above, c, check, request_rule
+from pdkit.rules import ANY, FALSE, Rule, above, below, c, check, request_rule
 
+_NO_TIME_S = 0.01  # no run is that short; above the 0.005 s that a printed 0.00 can hide
 _REPEAT_SPREAD = 0.10  # repeats of one level differ by 0.1 to 6.5 % (reference: simulated and public reruns)
 
 
@@ -127,7 +128,7 @@ def something_happened() -> tuple[Rule, ...]:
     """
     return (
         Rule(applies=c.completed.is_not_null(), observed=c.completed, refuse=FALSE),
-        Rule(applies=c.duration_s.is_not_null(), observed=pl.when(c.duration_s > 0).then(1).otherwise(0), refuse=FALSE),
+        Rule(applies=c.duration_s.is_not_null(), observed=c.duration_s, refuse=below(_NO_TIME_S)),
         Rule(
             applies=(c.completed > 0) & ~c.embedding & c.output_tok_sum.is_not_null(),
             observed=c.output_tok_sum,
