@@ -14,7 +14,7 @@ FLOORS = [
     ("metrics", "evidence", "machines"),
     ("results",),
     ("rules", "parts"),
-    ("facts", "stats", "policy"),
+    ("facts", "stats", "policy", "findings"),
     ("readers", "checks", "charts"),
     ("load", "judge", "redact", "compare", "capacity", "chain", "series", "store", "tables"),
     ("report", "formats", "catalogue", "calibrate", "cases", "sweep", "lab"),

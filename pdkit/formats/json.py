@@ -1,16 +1,11 @@
-"""A judgement as one JSON document; its fields are documented in docs/formats/check-json.md."""
+"""A judgement as one JSON document; its fields are documented in docs/check-json.md."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import polars as pl
-
 import pdkit
-from pdkit.results import NO_RESULT, Judgement
-from pdkit.rules import CHECKS
-
-_NUMBERS = ("observed", "threshold_low", "threshold_high")
+from pdkit.findings import Findings, Result, Run
+from pdkit.results import Judgement
 
 
 def text(judgement: Judgement) -> str:
@@ -20,94 +15,60 @@ def text(judgement: Judgement) -> str:
 
 def document(judgement: Judgement) -> dict[str, Any]:
     """Verdicts, results and what was not read, as plain values: no infinity, no NaN."""
-    groups = _Groups(judgement)
+    found = Findings(judgement)
     return {
         "pdkit": pdkit.__version__,
-        "runs": [_run(row, groups) for row in judgement.verdicts.iter_rows(named=True)],
-        "missing": list(_missing(judgement)),
-        "not_read": judgement.evidence.sources.filter(pl.col("reader").is_null()).select("path", "reason").to_dicts(),
+        "runs": [_run(run) for run in found.runs],
+        "missing": [{"run_id": run.run_id} | _level(run) for run in found.runs if run.is_missing],
+        "not_read": [{"path": file.file, "reason": file.reason} for file in found.files_not_read],
         "unread_lines": [
-            {"line": f"{row['source_file']}:{row['source_line']}", "reason": row["reason"], "text": row["text"]}
-            for row in judgement.evidence.unread.iter_rows(named=True)
+            {"line": f"{line.file}:{line.line}", "reason": line.reason, "text": line.text}
+            for line in found.unread_lines
         ],
-        "experiments": judgement.conclusions.select("experiment", "title").to_dicts(),
-        "conclusions": [f"{experiment}: {sentence}" for experiment, _, sentence in judgement.conclusions.iter_rows()],
+        "experiments": [{"experiment": one.name, "title": one.title} for one in found.experiments],
+        "conclusions": [f"{one.name}: {one.conclusion}" for one in found.experiments],
     }
 
 
-class _Groups:
-    """The frames of a judgement, cut by run once."""
-
-    def __init__(self, judgement: Judgement) -> None:
-        told = judgement.findings.select("run_id", "rule", "sentence", "lines")
-        results = judgement.results.join(told, on=["run_id", "rule"], how="left", maintain_order="left")
-        self.results = _by_run(results)
-        self.voided = _by_run(judgement.published.filter(pl.col("voided_by").list.len() > 0))
-        self.refused = _by_run(judgement.views.filter(pl.col("severity") == "refuse"))
-        self.published = _by_run(judgement.published)
-        self.claimed = _by_run(judgement.claimed)
-        self.sources = _by_run(judgement.evidence.runs)
-
-
-def _by_run(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {str(key[0]): group for key, group in frame.group_by("run_id", maintain_order=True)}
-
-
-def _run(row: dict[str, Any], groups: _Groups) -> dict[str, Any]:
-    run_id = row["run_id"]
-    results = groups.results.get(run_id)
-    published, claimed = groups.published.get(run_id), groups.claimed.get(run_id)
+def _run(run: Run) -> dict[str, Any]:
+    level = _level(run)
     return {
-        "run_id": run_id,
-        "experiment": row["experiment"],
-        "synthetic": row["synthetic"],
-        "sources": sorted(set(groups.sources[run_id]["source_file"])),
-        "level": row["level"],
-        "concurrency": _limit(row["concurrency"]),
-        "request_rate_per_s": _limit(row["request_rate_per_s"]),
-        "evidence_level": row["evidence_level"],
-        "verdict": row["verdict"],
-        "refused_by": row["refused_by"],
-        "suspected_by": row["suspected_by"],
-        "not_evaluated": row["not_evaluated"],
-        "voided": _voided(groups.refused.get(run_id)),
-        "published": {} if published is None else dict(published.select("fact", "value").iter_rows()),
-        "claimed": {} if claimed is None else dict(claimed.select("fact", "value").iter_rows()),
-        "results": [] if results is None else [_result(result) for result in results.iter_rows(named=True)],
+        "run_id": run.run_id,
+        "experiment": level.pop("experiment"),
+        "synthetic": run.synthetic,
+        "sources": sorted({place.file for place in run.seen}),
+        **level,
+        "evidence_level": run.evidence_level,
+        "verdict": run.verdict,
+        "refused_by": run.refused_by,
+        "suspected_by": run.suspected_by,
+        "not_evaluated": run.not_evaluated,
+        "voided": dict(run.voided),
+        "published": dict(run.published),
+        "claimed": {fact: claim.value for fact, claim in run.claimed.items()},
+        "results": [_result(result) for result in run.results],
     }
 
 
-def _voided(refused: pl.DataFrame | None) -> dict[str, list[str]]:
-    """Which rules took which scope."""
-    if refused is None:
-        return {}
-    pairs = refused.select("rule", "voids").explode("voids").unique().sort("voids", "rule")
-    return {str(key[0]): group["rule"].to_list() for key, group in pairs.group_by("voids", maintain_order=True)}
-
-
-def _result(row: dict[str, Any]) -> dict[str, Any]:
+def _level(run: Run) -> dict[str, Any]:
     return {
-        "rule": row["rule"],
-        "outcome": row["outcome"],
-        "severity": row["severity"],
-        "observed": row["observed"],
-        "threshold": {"low": row["threshold_low"], "high": row["threshold_high"]},
-        "says": row["sentence"] or CHECKS[row["rule"]].title,
-        "lines": row["lines"] or [],
+        "experiment": run.experiment,
+        "level": run.level,
+        "concurrency": _limit(run.concurrency),
+        "request_rate_per_s": _limit(run.request_rate_per_s),
     }
 
 
-def _missing(judgement: Judgement) -> Iterator[dict[str, Any]]:
-    """Levels that were planned or begun and have no result block."""
-    without = judgement.verdicts.filter(pl.col("without_block"), pl.col("verdict") == NO_RESULT)
-    for row in without.iter_rows(named=True):
-        yield {
-            "run_id": row["run_id"],
-            "experiment": row["experiment"],
-            "level": row["level"],
-            "concurrency": _limit(row["concurrency"]),
-            "request_rate_per_s": _limit(row["request_rate_per_s"]),
-        }
+def _result(result: Result) -> dict[str, Any]:
+    return {
+        "rule": result.rule,
+        "outcome": result.outcome,
+        "severity": result.severity,
+        "observed": result.observed,
+        "threshold": {"low": result.low, "high": result.high},
+        "says": result.sentence,
+        "lines": [str(place) for place in result.places],
+    }
 
 
 def _limit(value: float | None) -> float | str | None:

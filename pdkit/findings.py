@@ -1,0 +1,307 @@
+"""A judgement as one table of plain values, run by run: what every format of `pdkit check` prints."""
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from pdkit.metrics import METRICS
+from pdkit.results import CLAIMED, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict
+from pdkit.rules import CHECKS
+from pdkit.units import show
+
+SHOWN = ("received_throughput_tok_per_s", "ttft_ms_median", "tpot_ms_median", "e2e_ms_median")
+NOTHING_SHOWS = "nothing shows that text came back"
+_HEADLINE = "output_throughput_tok_per_s"  # the claim that a refused run was run for
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # categories that steer a terminal or an editor, or show nothing
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a log; `item` is the request's index in a record."""
+
+    file: str
+    line: int
+    item: int | None = None
+
+    @classmethod
+    def of(cls, said: str) -> "Place":
+        """From `file:line` or `file:line[item]`; a file's name may hold colons and brackets too."""
+        found = re.fullmatch(r"(?s:(.*)):(\d+)(?:\[(\d+)\])?", said)
+        if found is None:
+            raise ValueError(f"{said!r} is no file:line")
+        return cls(found[1], int(found[2]), None if found[3] is None else int(found[3]))
+
+    @property
+    def number(self) -> str:
+        """`13`, or `1[4]` for a request of a record."""
+        return f"{self.line}" if self.item is None else f"{self.line}[{self.item}]"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A number that the tool printed: evidence, not a result."""
+
+    value: float
+    place: Place
+
+    def __str__(self) -> str:
+        return f"{show(self.value, 'tok/s')} {CLAIMED}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one rule says of one run: a row of the table."""
+
+    rule: str
+    outcome: str
+    severity: Severity | None
+    observed: float | None
+    low: float | None
+    high: float | None
+    sentence: str
+    places: tuple[Place, ...]
+    of_refused: bool = False
+
+    @property
+    def said(self) -> str:
+        """Its sentence on one line; figures that are no results are called so."""
+        figures = (self.of_refused or self.severity == "refuse") and re.search(r"\d", self.sentence)
+        return f"{one_line(self.sentence)} (figures as printed: {CLAIMED})" if figures else one_line(self.sentence)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run with its verdict, what each rule says of it, what may be published, and what was merely claimed."""
+
+    run_id: str
+    experiment: str
+    synthetic: bool | None
+    level: str
+    concurrency: float | None
+    request_rate_per_s: float | None
+    evidence_level: str
+    verdict: Verdict
+    refused_by: list[str]
+    suspected_by: list[str]
+    not_evaluated: list[str]
+    sent_unknown: bool
+    without_block: bool
+    seen: tuple[Place, ...]
+    results: tuple[Result, ...]
+    published: Mapping[str, float | None]
+    claimed: Mapping[str, Claim]
+    voided: Mapping[str, list[str]]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it has no measured result."""
+        return self.verdict == NO_RESULT
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether it was planned or begun, and left no result block."""
+        return self.is_refused and self.without_block
+
+    @property
+    def claim(self) -> Claim | None:
+        """The output throughput that it claims."""
+        return self.claimed.get(_HEADLINE)
+
+    @property
+    def passed(self) -> list[str]:
+        """Rules that looked, and found nothing."""
+        return [result.rule for result in self.results if result.outcome == "pass"]
+
+    @property
+    def told(self) -> list[Result]:
+        """Refusals and doubts, the graver first; of a refused run only what refused it: its doubts are merely named."""
+        failures = self.failed("refuse", "suspect")
+        return [result for result in failures if not self.is_refused or result.rule in self.refused_by]
+
+    def failed(self, *severities: Severity) -> list[Result]:
+        """The rules that failed with one of the severities, the most severe first."""
+        failures = [result for result in self.results if result.outcome == "fail" and result.severity in severities]
+        order = ("refuse", "suspect", "note")
+        return sorted(failures, key=lambda result: order.index(str(result.severity)))
+
+    @property
+    def why(self) -> str:
+        """The rules behind its verdict, or what is missing."""
+        if self.verdict == NO_RESULT:
+            return " ".join(self.refused_by)
+        if self.verdict == UNVERIFIED:
+            return "" if self.without_block else NOTHING_SHOWS
+        return " ".join([*self.suspected_by, *(["PD403 (failures unknown)"] if self.sent_unknown else [])])
+
+    def number(self, fact: str) -> str:
+        """A published number, or a dash where there is none."""
+        value = self.published.get(fact)
+        return "–" if value is None else show(value)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The runs of one experiment, and what they say together."""
+
+    name: str
+    title: str
+    conclusion: str
+    runs: tuple[Run, ...]
+    folder: str
+
+    @property
+    def heading(self) -> str:
+        """Its name, and what its manifest calls it."""
+        return self.name if self.title == self.name else f"{self.name}: {self.title}"
+
+    def places(self, places: Iterable[Place]) -> list[str]:
+        """`bench.log:13,21`: the lines by file, below the experiment's folder."""
+        by_file: dict[str, list[str]] = {}
+        for place in places:
+            file = posixpath.relpath(place.file, self.folder) if self.folder else place.file
+            by_file.setdefault(file, []).append(place.number)
+        return [f"{file}:{','.join(numbers)}" for file, numbers in by_file.items()]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A line or a file that was not understood, with the reason."""
+
+    file: str
+    line: int | None
+    reason: str
+    text: str = ""
+
+
+class Findings:
+    """The table: experiments with their runs, then what was not read."""
+
+    def __init__(self, judgement: Judgement, *, only_failures: bool = False) -> None:
+        self._judgement = judgement
+        self._outcomes = ["fail"] if only_failures else ["fail", "pass", "not_evaluated", "not_applicable"]
+
+    @cached_property
+    def experiments(self) -> list[Experiment]:
+        """In the order of the paths that were given."""
+        runs: dict[str, list[Run]] = {}
+        for run in self.runs:
+            runs.setdefault(run.experiment, []).append(run)
+        sources = self._judgement.evidence.sources
+        paths = {str(key[0]): group["path"].to_list() for key, group in sources.group_by("experiment")}
+        return [
+            Experiment(name, title, sentence, tuple(runs[name]), _common(paths.get(name, [])))
+            for name, title, sentence in self._judgement.conclusions.iter_rows()
+        ]
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """In the order of experiment and level."""
+        judgement = self._judgement
+        told = judgement.findings.select("run_id", "rule", "sentence", "lines")
+        chosen = judgement.results.filter(pl.col("outcome").is_in(self._outcomes))
+        results = _by_run(chosen.join(told, on=["run_id", "rule"], how="left", maintain_order="left"))
+        cut = {
+            "seen": _by_run(judgement.evidence.runs.sort("source_file", "source_line")),
+            "published": _by_run(judgement.published),
+            "claimed": _by_run(judgement.claimed),
+            "voided": _by_run(judgement.views.filter(pl.col("severity") == "refuse")),
+        }
+        return [_run(row, results.get(row["run_id"]), cut) for row in judgement.verdicts.iter_rows(named=True)]
+
+    @property
+    def unread_lines(self) -> list[Unread]:
+        """Lines that a reader should have understood."""
+        rows = self._judgement.evidence.unread.iter_rows(named=True)
+        return [Unread(row["source_file"], row["source_line"], row["reason"], row["text"]) for row in rows]
+
+    @property
+    def files_not_read(self) -> list[Unread]:
+        """Files that nobody read."""
+        return self._files(pl.col("reader").is_null())
+
+    @property
+    def files_read_in_part(self) -> list[Unread]:
+        """Files that a reader took, and in which something was wrong."""
+        return self._files(pl.col("reader").is_not_null() & pl.col("reason").is_not_null())
+
+    def _files(self, which: pl.Expr) -> list[Unread]:
+        files = self._judgement.evidence.sources.filter(which).sort("path")
+        return [Unread(path, None, reason) for path, reason in files.select("path", "reason").iter_rows()]
+
+
+def heading_of(fact: str) -> str:
+    """The head of a column that shows it."""
+    return METRICS[fact].axis.replace(" output throughput", "").replace(" latency", "")
+
+
+def one_line(text: str) -> str:
+    """A text as one line in which nothing is hidden: control and direction characters are spelt out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelt(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
+
+
+def _spelt(char: str) -> str:
+    return char.encode("unicode_escape").decode()
+
+
+def _by_run(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    return {str(key[0]): group for key, group in frame.group_by("run_id", maintain_order=True)}
+
+
+def _run(row: dict[str, Any], results: pl.DataFrame | None, cut: dict[str, dict[str, pl.DataFrame]]) -> Run:
+    empty = pl.DataFrame()
+    own = {name: frames.get(row["run_id"], empty) for name, frames in cut.items()}
+    refused = row["verdict"] == NO_RESULT
+    plain = ("run_id", "experiment", "synthetic", "level", "concurrency", "request_rate_per_s", "evidence_level",
+             "verdict", "refused_by", "suspected_by", "not_evaluated", "sent_unknown", "without_block")  # fmt: skip
+    return Run(
+        **{name: row[name] for name in plain},
+        seen=tuple(Place(seen["source_file"], seen["source_line"]) for seen in own["seen"].iter_rows(named=True)),
+        results=tuple(_result(r, refused=refused) for r in (() if results is None else results.iter_rows(named=True))),
+        published={seen["fact"]: seen["value"] for seen in own["published"].iter_rows(named=True)},
+        claimed=dict(_claims(own["claimed"])),
+        voided=_voided(own["voided"]),
+    )
+
+
+def _result(row: dict[str, Any], *, refused: bool) -> Result:
+    return Result(
+        rule=row["rule"],
+        outcome=row["outcome"],
+        severity=row["severity"],
+        observed=row["observed"],
+        low=row["threshold_low"],
+        high=row["threshold_high"],
+        sentence=row["sentence"] or CHECKS[row["rule"]].title,
+        places=tuple(map(Place.of, row["lines"] or [])),
+        of_refused=refused,
+    )
+
+
+def _claims(claimed: pl.DataFrame) -> Iterator[tuple[str, Claim]]:
+    for row in claimed.iter_rows(named=True):
+        yield row["fact"], Claim(row["value"], Place(row["source_file"], row["source_line"]))
+
+
+def _voided(refused: pl.DataFrame) -> dict[str, list[str]]:
+    """Which rules took which scope."""
+    if refused.is_empty():
+        return {}
+    pairs = refused.select("rule", "voids").explode("voids").unique().sort("voids", "rule")
+    return {str(key[0]): group["rule"].to_list() for key, group in pairs.group_by("voids", maintain_order=True)}
+
+
+def _common(paths: list[str]) -> str:
+    """The folder that all lie in; "" where there is none, or some are given from the root and some are not."""
+    one_kind = len({posixpath.isabs(path) for path in paths}) == 1
+    return posixpath.commonpath([posixpath.dirname(path) for path in paths]) if one_kind else ""
