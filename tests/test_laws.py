@@ -22,7 +22,7 @@ DATA = Path(__file__).parent.parent / "data"
 SWEEP = DATA / "split-l4-qwen3-8b" / "swapped"
 LOGS = [SWEEP / f"users-{users}.log" for users in (1, 2, 4, 8, 16, 32)]
 HOSTILE = settings(
-    max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

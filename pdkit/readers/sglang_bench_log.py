@@ -46,9 +46,10 @@ _ERROR = r"(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warni
 _SHELL = r"\S*sh: .*(?:No such file or directory|command not found|[Pp]ermission denied)"
 # What a line can be. Patterns are held against the start of a line by Source.matching (Rust) and again here (Python).
 _KINDS = {
-    "title": r"=+ Serving Benchmark Result =+",
-    "rule": r"={50}\s*$",  # as every version closes its block; a script's own ruler closes none
-    "heading": r"\s*(?:={2,}|-{2,}|#{2,}|\*{2,}|>{2,})[^={\"]*?(?i:concurrency|users|conc)\s*[=: ]\s*\d+.*",
+    "title": r"\s*=+ Serving Benchmark Result =+",
+    "rule": r"\s*={50}\s*$",  # as every version closes its block; a script's own ruler closes none
+    "heading": r"\s*(?:={2,}|-{2,}|#{2,}|\*{2,}|>{2,})[^={\"]*?"
+    r"(?:(?i:concurrency|users|conc|\bc)\s*[=: ]\s*\d+|\d+ (?i:concurrent )?(?i:users|clients)\b).*",
     "dump": r"[^{\"\r\n]{0,60}?[Nn]amespace\(\w+=.*",
     "label": rf"\s*(?:Backend|Protocol|{'|'.join(map(re.escape, _LABELS))}):(?:\s.*|$)",
     "rust_start": r"Running \d+ requests on \d+ worker threads",
@@ -103,6 +104,7 @@ class _Run:
     heading: bool = False
     titled: bool = False
     closed: bool = False
+    mixed: bool = False  # lines of another block stand between its own
     printed: bool = False  # a line of the result block was seen
     backend: str | None = None
     rust: bool = False
@@ -135,7 +137,7 @@ class _Run:
             return False
         if not self.titled:
             return None
-        return self.closed and all(self.states(fact) for fact in _MANDATORY)
+        return self.closed and not self.mixed and all(self.states(fact) for fact in _MANDATORY)
 
     @property
     def bare(self) -> bool:
@@ -281,13 +283,13 @@ def _begins_block(run: _Run, text: str) -> bool:
     fact = _LABELS.get(label[1]) if label else None
     if fact in _BEFORE_BLOCK:
         return True
-    return fact is not None and not run.titled and run.states(fact)
+    return fact is not None and run.states(fact) and (run.closed or not run.titled)
 
 
 def _same_level(run: _Run, text: str) -> bool:
     level = _LEVEL.search(text)
     stated = run.claims.get(("concurrency", "heading"))
-    return bool(level and stated and stated.value == float(level[1]))
+    return bool(level and stated and stated.value == float(level[1] or level[2]))
 
 
 def _is_backend(kind: str, text: str) -> bool:
@@ -300,7 +302,7 @@ def _of_another_client(text: str) -> bool:
 
 # --- what each kind of line says ------------------------------------------------------------------------------------
 
-_LEVEL = re.compile(r"(?i:concurrency|users|conc)\s*[=: ]\s*(\d+)")
+_LEVEL = re.compile(r"(?i)(?:concurrency|users|conc|\bc)\s*[=: ]\s*(\d+)|(\d+) (?:concurrent )?(?:users|clients)\b")
 _PROMPTS = re.compile(r"(?i)(?:\bn|prompts|requests)\s*[=: ]\s*(\d+)")
 _RATE = re.compile(r"(?i)\b(?:rate|rps|qps)\s*[=: ]\s*(\d+(?:\.\d+)?)")
 _TWO_COUNTS = re.compile(r"(\d+) of (\d+)")
@@ -324,7 +326,7 @@ def _take_heading(run: _Run, number: int, text: str) -> None:
     run.heading = True
     for fact, pattern in (("concurrency", _LEVEL), ("prompts_asked", _PROMPTS), ("request_rate_per_s", _RATE)):
         if found := pattern.search(text):
-            run.claim(fact, found[1], number, origin="heading")
+            run.claim(fact, found[found.lastindex or 1], number, origin="heading")
 
 
 def _take_dump(run: _Run, number: int, text: str) -> None:
@@ -351,6 +353,10 @@ def _take_label(run: _Run, number: int, text: str) -> None:
     fact = _LABELS[label[1]]
     if fact == "input_tok_sum" and not run.states("completed"):
         return  # a prefix data set prints this label before the block, with another meaning
+    if run.titled and run.states(fact):
+        run.mixed = True
+        run.ending, run.ending_line = f"a second {label[1]!r} before the block's end: two results are mixed", number
+        return
     run.printed = (
         run.printed or run.titled or fact not in (*_BEFORE_BLOCK, *_UNLIMITED)
     )  # other clients print a limit before all

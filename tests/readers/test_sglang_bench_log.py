@@ -417,6 +417,9 @@ HEADINGS = (
     "### conc={users}, n={n}",
     "*** running with max-concurrency {users} ***",
     "== Concurrency {users} ==",
+    "=== {users} users ===",
+    "## {users} concurrent users, {n} prompts",
+    "===== C={users} =====",
 )
 
 
@@ -488,6 +491,25 @@ def test_a_filtered_log_without_headings_still_tells_its_runs(tmp_path):
     evidence = read_log(tmp_path, lines)
     assert [facts_of(evidence, run)["completed"] for run in (0, 1)] == [32, 32]
     assert [facts_of(evidence, run)["e2e_ms_mean"] for run in (0, 1)] == [15000, 15000]
+
+
+def test_lines_of_two_clients_that_are_mixed_are_no_result(tmp_path):
+    """Two containers in one log: whose number is whose, nobody can tell."""
+    pairs = zip(at_level(8), at_level(16), strict=True)
+    evidence = read_log(tmp_path, [f"bench-{i}  | {text}" for pair in pairs for i, text in enumerate(pair, 1)])
+    assert True not in evidence.runs["complete"].to_list()
+    assert any("two results are mixed" in ending for ending in endings(evidence))
+    assert set(verdicts(evidence)) == {NO_RESULT}
+
+
+def test_a_filtered_block_after_a_whole_one_is_a_run_of_its_own(tmp_path):
+    evidence = read_log(tmp_path, [*at_level(8), *filtered("Successful", "duration", "Output token")[:3]])
+    assert evidence.runs["complete"].to_list() == [True, None]
+    assert facts_of(evidence)["duration_s"] == 64
+
+
+def test_an_indented_log_is_whole(tmp_path):
+    assert read_log(tmp_path, [f"    {text}" for text in log()]).runs["complete"].to_list() == [True]
 
 
 # --- not this client's ----------------------------------------------------------------------------------------------
