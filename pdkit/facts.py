@@ -16,7 +16,8 @@ RES = "__res"  # `<fact>__res`: how far a printed number can be off
 # settings and states, from the first sighting that has one
 CATEGORIES = (
     "experiment", "tool", "client_definition", "tool_version", "server_version", "model", "topology", "dataset",
-    "backend", "ignore_eos", "streaming", "retokenizes", "seed", "ending", "crashed_after", "end_marker",
+    "backend", "precision", "reasoning_parser", "tool_call_parser",
+    "ignore_eos", "streaming", "retokenizes", "seed", "ending", "crashed_after", "end_marker",
 )  # fmt: skip
 # what the manifest says of the whole experiment
 SAID = {
@@ -33,6 +34,7 @@ SIGHTINGS: dict[str, pl.Expr] = {
     "sources": c.source_file.n_unique().cast(pl.Float64),
     "copies": c.reader.drop_nulls().unique_counts().max().cast(pl.Float64).fill_null(1.0),
 }
+_TRANSFER = r"(?i)KVTransferError|kv ?transfer|transfer failed|bootstrap failed|handshake failed|not alive|AbortReq"
 _LONG_TEXT_CHARS = 16  # shorter texts are alike by chance
 _ends_s = c.sent_s + c.e2e_ms / MS_PER_S
 _begun = c.ok & (c.output_tok >= 2)
@@ -78,6 +80,10 @@ AGGREGATES: dict[str, pl.Expr] = {
     "text_common_ratio": pl.when(_long.any()).then(
         c.text_hash.filter(_long).drop_nulls().unique_counts().max() / _long.sum()
     ),
+    "requests_aborted": pl.when(c.finish_reason.is_not_null().any())
+    .then((c.finish_reason == "abort").sum())
+    .cast(pl.Float64),
+    "transfer_errors": c.error.str.contains(_TRANSFER).sum().cast(pl.Float64),
     "texts_long": pl.when(c.text_chars.is_not_null().any()).then(_long.sum()).cast(pl.Float64),
     "chars_per_tok": c.text_chars.filter(c.text_chars > 0).sum() / c.output_tok.filter(c.text_chars > 0).sum(),
     "gaps_per_tok": (c.itl_count / (c.output_tok - 1)).filter(_begun).median(),
@@ -217,7 +223,7 @@ def base_names(fact: str) -> set[str]:
 
 def _theirs() -> list[str]:
     """The facts that a neighbour shows."""
-    return [*_OF_METRICS, *DERIVED, *CATEGORIES, *SAID.values(), "refused"]
+    return [*_OF_METRICS, *DERIVED, *CATEGORIES, *SAID.values(), "complete", "refused"]
 
 
 @cache

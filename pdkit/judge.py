@@ -1,7 +1,7 @@
 """All rules over all runs at once, folded into one verdict a run; no loop over runs or requests."""
 
 import string
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from typing import NamedTuple
@@ -9,10 +9,12 @@ from typing import NamedTuple
 import polars as pl
 
 from pdkit import results as r
+from pdkit.causes import causes
 from pdkit.evidence import Evidence
 from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, one_listing, places
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
+from pdkit.policy import Waiver
 from pdkit.results import Judgement, Severity
 from pdkit.rules import CHECKS, NEIGHBOURS, Bound, Check, Pairs, Rule
 from pdkit.units import listed, plural, show
@@ -36,11 +38,18 @@ class View(NamedTuple):
         return f"{self.check.id}.{self.number}"
 
 
-def judge(evidence: Evidence, *, thresholds: Thresholds | None = None, pairs: Pairs | None = None) -> Judgement:
+def judge(
+    evidence: Evidence,
+    *,
+    thresholds: Thresholds | None = None,
+    pairs: Pairs | None = None,
+    waivers: Sequence[Waiver] = (),
+) -> Judgement:
     """What every rule says of every run, and what may be published of it.
 
     `thresholds` maps a rule id to bounds by severity, `{"PD110": {"refuse": below(0.9)}}`; a severity that a rule does
     not have is not added. `pairs` names the run that each is compared with: without it, rules about pairs do not apply.
+    `waivers` are marked where their findings are shown; they change no verdict and no number.
     """
     register_checks()
     checks = [check.tightened(dict((thresholds or {}).get(check.id, {}))) for _, check in sorted(CHECKS.items())]
@@ -52,10 +61,12 @@ def judge(evidence: Evidence, *, thresholds: Thresholds | None = None, pairs: Pa
     results = _worst_view(each)
     verdicts = _verdicts(wide, results)
     published = _published(wide, each, views)
+    waived, idle = _waived(waivers, verdicts, results)
     return Judgement(
         evidence=evidence, facts=wide, views=each, results=results, verdicts=verdicts, published=published,
         claimed=_claimed(evidence), conclusions=_conclusions(verdicts),
-        tell=lambda failed: _told(evidence, wide, views, failed),
+        tell=lambda failed: _told(evidence, wide, views, failed), explain=lambda: causes(evidence, wide, verdicts),
+        waived=waived, idle_waivers=idle, changed=_changed(checks),
     )  # fmt: skip
 
 
@@ -251,12 +262,13 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
     blind = pl.col("outcome") == "not_evaluated"
     shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
     shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
-    folded = results.lazy().group_by("run_id").agg(
+    about_itself = results.lazy().filter(pl.col("voids") != ["comparison"])  # a pair's fault is not its runs'
+    folded = about_itself.group_by("run_id").agg(
         (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
         evaluated.any().alias("judged"),
         (shows_output & evaluated).any().alias("output_shown"),
         (evaluated | ~shows_end).all().alias("end_shown"),
-        ((rule == "PD403") & blind).any().alias("sent_unknown"),
+        ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
         rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
         rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
         rule.filter(blind).alias("not_evaluated"),
@@ -283,7 +295,8 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
             seen.cast(r.LEVELS).alias("evidence_level"),
             pl.col("completed").is_null().alias("without_block"),
         )
-        .select("run_id", "level", "evidence_level", "without_block", *about)
+        .with_columns(_series_key().alias("series_key"))
+        .select("run_id", "series_key", "level", "evidence_level", "without_block", *about)
     )
     return (
         runs.join(folded, on="run_id", how="left", maintain_order="left")
@@ -319,6 +332,44 @@ def _level() -> pl.Expr:
         .when(rate.is_infinite() & cap.is_infinite()).then(pl.lit("offline burst"))
     )  # fmt: skip
     return pl.coalesce(known, pl.lit(r.NO_LEVEL))  # a number beyond all reason is no level either
+
+
+def _series_key() -> pl.Expr:
+    """What makes two runs the same series, in words: `model=…; gpu=…; topology=…; dataset=…; level=…; client=…`.
+
+    A part that no log states is `?`, but a precision that nobody states is left out. Of a model's path only its last
+    folder counts.
+    """
+    count = pl.format("{}x ", pl.col("gpu_count").cast(pl.Int64, strict=False)).fill_null("")
+    parts = {
+        "model": pl.col("model").str.strip_chars_end("/").str.replace(r"^/.*/", ""),
+        "precision": pl.col("precision"),
+        "gpu": pl.concat_str(count, "gpu"),
+        "topology": pl.col("topology"),
+        "dataset": pl.format("{} {}/{} tok", pl.col("dataset").fill_null("?"), *_mean_lengths()),
+        "level": pl.col("level"),
+        "client": pl.format("{} {} via {}", *(pl.col(name).fill_null("?") for name in _CLIENT)),
+    }
+    # what separates the parts of a key is no part of one
+    said = {name: part.str.replace_all(r"[;\s]+", " ").str.strip_chars() for name, part in parts.items()}
+    told = [
+        pl.format(f"{name}={{}}", part if name == "precision" else part.fill_null("?")) for name, part in said.items()
+    ]
+    return pl.concat_str(*told, separator="; ", ignore_nulls=True)
+
+
+def _mean_lengths() -> Iterator[pl.Expr]:
+    """Mean prompt and answer: as asked for where that is one number, else two digits: seeds differ in the third."""
+    sent, each = pl.coalesce("prompts_asked", "sent"), pl.col("output_tok_asked_each")
+    asked = {"input": pl.col("input_tok_asked") / sent, "output": pl.coalesce(each, pl.col("output_tok_asked") / sent)}
+    for kind, mean in asked.items():
+        known = pl.coalesce(_finite(mean), _finite(pl.col(f"{kind}_tok_per_request")))
+        exact = pl.when(each.is_not_null() & (known == known.round())).then(known.cast(pl.Int64, strict=False))
+        about = pl.format("~{}", known.round_sig_figs(2).cast(pl.Int64, strict=False))
+        yield pl.coalesce(exact.cast(pl.String), about, pl.lit("?"))
+
+
+_CLIENT = ("tool", "client_definition", "backend")
 
 
 def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -375,6 +426,46 @@ def _at(some: pl.DataFrame) -> str:
     )
     levels = others["level"].unique(maintain_order=True).to_list()
     return listed(users + [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels])
+
+
+# --- what a user decided --------------------------------------------------------------------------------------------
+
+
+def _waived(
+    waivers: Sequence[Waiver], verdicts: pl.DataFrame, results: pl.DataFrame
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The findings that a waiver is about, one row each, and the waivers that are about none, in words."""
+    rows = [{"number": number, **vars(waiver)} for number, waiver in enumerate(waivers)]
+    keys = {"number": pl.Int64(), "series_key": pl.String()}
+    said = pl.DataFrame(rows, schema={**keys, **r.WAIVED_SCHEMA}, strict=True)
+    failed = results.filter(pl.col("outcome") == "fail").select("run_id", "rule")
+    silent = verdicts.filter("sent_unknown").select("run_id", pl.lit(r.FAILURES).alias("rule"))
+    found = pl.concat([failed, silent]).join(verdicts.select("run_id", "series_key"), on="run_id")
+    of_run = said.drop_nulls("run_id").drop("series_key").join(found.drop("series_key"), on=["run_id", "rule"])
+    of_series = said.drop_nulls("series_key").drop("run_id").join(found, on=["series_key", "rule"])
+    matched = pl.concat([of_run, of_series.select(of_run.columns)])
+    idle = (waiver for number, waiver in enumerate(waivers) if number not in set(matched["number"]))
+    # a run's own waiver says more than its series'
+    frame = matched.unique(["run_id", "rule"], keep="first", maintain_order=True).sort("run_id", "rule")
+    return frame.select(r.WAIVED_SCHEMA.names()), tuple(f"{w.rule} of {w.run_id or w.series_key}" for w in idle)
+
+
+def _changed(checks: list[Check]) -> pl.DataFrame:
+    """The bounds that a user's thresholds changed, with the default; `looser` lets something pass that failed."""
+    rows = [
+        {
+            "rule": check.id,
+            "severity": severity,
+            "default": str(own),
+            "used": str(used),
+            "looser": used.looser_than(own),
+        }
+        for check in checks
+        for view, default in zip(check.views, CHECKS[check.id].views, strict=True)
+        for severity, own in default.bounds.items()
+        if (used := view.bounds[severity]) != own
+    ]
+    return pl.DataFrame(rows, schema=r.CHANGED_SCHEMA).unique(maintain_order=True)
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------

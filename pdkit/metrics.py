@@ -80,6 +80,7 @@ _ASKED = (
     Metric("input_tok_asked", "Input tokens asked", "tok", "prompt tokens of the whole data set", kind="asked"),
     Metric("output_tok_asked", "Output tokens asked", "tok", "output tokens that the run asked for", kind="asked"),
     Metric("output_tok_asked_each", "Output tokens asked of each request", "tok/request", "output length asked of every request, where it is one number", kind="asked"),
+    Metric("input_limit_tok", "Longest prompt taken", "tok", "prompt tokens beyond which the server answers with an error", kind="asked", shown_by=RECORD),
     Metric("gpu_count", "GPUs", "GPUs", "accelerators that the servers use", kind="asked", shown_by=MANIFEST),
     Metric("detail_rows_min", "Shortest detail array", "requests", "entries of the shortest per-request array of a record", kind="asked", shown_by=DETAILS),
     Metric("detail_rows_max", "Longest detail array", "requests", "entries of the longest per-request array of a record", kind="asked", shown_by=DETAILS),

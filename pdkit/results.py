@@ -25,11 +25,20 @@ VERDICTS = pl.Enum([NO_RESULT, UNVERIFIED, DOUBTS, MEASURED])
 LEVELS = pl.Enum(["text", "requests", "summary"])
 CLAIMED = "claimed, not measured"
 NO_LEVEL = "level not stated"
+FAILURES = "PD403"  # the rule whose silence is a doubt: nobody knows how many requests were sent
 
 VIEWS_SCHEMA = pl.Schema({
     "run_id": pl.String(), "rule": pl.String(), "view": pl.Int32(), "outcome": OUTCOMES, "severity": SEVERITIES,
     "observed": pl.Float64(), "bad": pl.Int64(), "total": pl.Int64(), "first": pl.List(pl.UInt32()),
     "threshold_low": pl.Float64(), "threshold_high": pl.Float64(), "voids": pl.List(pl.String()),
+})  # fmt: skip
+
+
+WAIVED_SCHEMA = pl.Schema(
+    {"run_id": pl.String(), "rule": pl.String(), "reason": pl.String(), "owner": pl.String(), "expiry": pl.Date()}
+)
+CHANGED_SCHEMA = pl.Schema({
+    "rule": pl.String(), "severity": SEVERITIES, "default": pl.String(), "used": pl.String(), "looser": pl.Boolean(),
 })  # fmt: skip
 
 
@@ -59,6 +68,8 @@ class Judgement:
 
     `results`: one row a run and rule, its worst view. `views`: one row a run and view. `verdicts`: one row a run.
     `published` and `claimed`: one row a run and fact; only evidence may show what was merely claimed.
+    `waived`: one row a run and rule whose finding somebody accepts; it changes no verdict and no number.
+    `idle_waivers`: those that no finding matches, in words. `changed`: bounds that differ from the default.
     """
 
     evidence: Evidence
@@ -70,11 +81,49 @@ class Judgement:
     claimed: pl.DataFrame
     conclusions: pl.DataFrame
     tell: Callable[[pl.DataFrame], pl.DataFrame]
+    explain: Callable[[], pl.DataFrame]
+    waived: pl.DataFrame
+    idle_waivers: tuple[str, ...]
+    changed: pl.DataFrame
 
     @cached_property
     def findings(self) -> pl.DataFrame:
-        """The failures as sentences, with the lines that they rest on; made when first asked for."""
-        return self.tell(self.results.filter(pl.col("outcome") == "fail"))
+        """The failures as sentences, with the lines that they rest on; made when first asked for.
+
+        `waiver` says who accepts one, until when and why; null where nobody does.
+        """
+        told = self.tell(self.results.filter(pl.col("outcome") == "fail"))
+        waivers = [self.waivers.get(key) for key in told.select("run_id", "rule").iter_rows()]
+        return told.with_columns(pl.Series("waiver", waivers, pl.String))
+
+    @cached_property
+    def waivers(self) -> dict[tuple[str, str], str]:
+        """In words who accepts a finding, until when and why, by run and rule."""
+        return {
+            (run, rule): f"waived until {expiry} by {owner}: {reason}"
+            for run, rule, reason, owner, expiry in self.waived.iter_rows()
+        }
+
+    def accepted(self, *, strict: bool = False) -> pl.Series:
+        """Whether each run, in the order of `verdicts`, is measured, or all that speaks against it is waived.
+
+        `strict` asks the same of doubts. Where nothing shows that output came back, there is no rule to waive.
+        """
+        by_run = self.waived.group_by("run_id").agg(pl.col("rule").alias("waived"))
+        runs = self.verdicts.join(by_run, on="run_id", how="left", maintain_order="left")
+        waived, verdict = pl.col("waived").fill_null([]), pl.col("verdict")
+        refusals = pl.col("refused_by").list.set_difference(waived).list.len()
+        doubts = pl.col("suspected_by").list.set_difference(waived).list.len()
+        unknown = pl.col("sent_unknown") & ~waived.list.contains(FAILURES) & (verdict == DOUBTS)
+        refused_but_waived = (verdict == NO_RESULT) & (pl.col("refused_by").list.len() > 0) & (refusals == 0)
+        good = verdict.is_in([MEASURED, DOUBTS]) | refused_but_waived
+        sure = ((doubts == 0) & ~unknown) if strict else pl.lit(True)
+        return runs.select((good & sure).alias("accepted"))["accepted"]
+
+    @cached_property
+    def causes(self) -> pl.DataFrame:
+        """Why the runs that an output rule refused have no text: (run_id, cause, sentence, lines)."""
+        return self.explain()
 
     @property
     def for_results(self) -> Published:

@@ -40,6 +40,12 @@ _KEYS = {
     "slo_attainment": "slo_attainment_ratio",
 } | {f"{statistic}_{_CLOCK_KEYS[clock]}_ms": f"{clock}_{statistic}" for clock in CLOCKS for statistic in STATISTICS}
 _ARRAYS = re.compile(rb',\s*"input_lens"')  # the first of them
+# what is taken of a server's own account of itself; keys and addresses in there are left
+_SERVER_KEYS = {
+    "model": "model_path", "server_version": "version", "precision": "quantization",
+    "reasoning_parser": "reasoning_parser", "tool_call_parser": "tool_call_parser",
+}  # fmt: skip
+_SERVER_LIMITS = ("max_req_input_len", "context_length")  # of a prompt, in tokens
 _MANDATORY = ("completed", "duration", "total_output_tokens")
 _DETAILS = ("input_lens", "output_lens", "ttfts", "itls", "generated_texts", "errors")
 _UNLIMITED = ("request_rate", "max_concurrency")  # where null or infinity says that there is no limit
@@ -283,6 +289,9 @@ def _asked(record: Any, gaps: "Gaps | None", common: dict[str, object]) -> Itera
         facts["output_tok_asked_each"] = record.random_output_len
     elif record.dataset_name == "sharegpt":
         facts["output_tok_asked_each"] = record.sharegpt_output_len
+    server = _server(record.server_info)
+    if limit := next((server[key] for key in _SERVER_LIMITS if key in server), None):
+        facts["input_limit_tok"] = float(limit)
     for fact, value in facts.items():
         if value is not None:
             yield {"fact": fact, "value": float(value), "resolution": 0.0} | common
@@ -295,14 +304,12 @@ def _settings(record: Any) -> dict[str, object]:
         "client_definition": "rust" if record.protocol else "python",
         "backend": record.backend,
         "dataset": record.dataset_name,
-        "model": server.get("model_path"),
-        "server_version": server.get("version"),
         "topology": server.get("topology"),
-    }
+    } | {column: server.get(key) for column, key in _SERVER_KEYS.items()}
 
 
 def _server(info: msgspec.Raw) -> dict[str, str]:
-    """Model, version and topology as the server told them; keys and addresses in there are left."""
+    """What the server told of itself: model, version, topology, parsers, and the longest prompt that it takes."""
     if len(memoryview(info)) > _SERVER_INFO_BYTES:
         return {}
     try:
@@ -311,16 +318,19 @@ def _server(info: msgspec.Raw) -> dict[str, str]:
         return {}
     if not isinstance(known, dict):
         return {}
-    lists = {
-        key: known[key] if isinstance(known.get(key), list) else [] for key in ("prefill", "decode", "internal_states")
-    }
-    prefill, decode, states = lists.values()
+    prefill, decode, states = (
+        known[key] if isinstance(known.get(key), list) else [] for key in ("prefill", "decode", "internal_states")
+    )
     facts = {"topology": f"{len(prefill)}p{len(decode)}d"} if prefill and decode else {}
-    for server in (known, *prefill, *decode, *states):
-        for key in ("model_path", "version"):
-            if isinstance(server, dict) and isinstance(server.get(key), str):
-                facts.setdefault(key, quoted(server[key]))
+    for server in filter(_is_dict, (known, *prefill, *decode, *states)):
+        words = {key: quoted(server[key]) for key in _SERVER_KEYS.values() if isinstance(server.get(key), str)}
+        limits = {key: str(server[key]) for key in _SERVER_LIMITS if isinstance(server.get(key), int)}
+        facts = limits | words | facts  # the first that says a thing is believed
     return facts
+
+
+def _is_dict(said: object) -> bool:
+    return isinstance(said, dict)
 
 
 # --- its requests ---------------------------------------------------------------------------------------------------
