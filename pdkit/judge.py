@@ -12,6 +12,7 @@ from pdkit import results as r
 from pdkit.causes import causes
 from pdkit.evidence import Evidence
 from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, one_listing, places
+from pdkit.goodput import goodput
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
 from pdkit.policy import Waiver
@@ -44,11 +45,13 @@ def judge(
     thresholds: Thresholds | None = None,
     pairs: Pairs | None = None,
     waivers: Sequence[Waiver] = (),
+    slos: Mapping[str, float] | None = None,
 ) -> Judgement:
     """What every rule says of every run, and what may be published of it.
 
     `thresholds` maps a rule id to bounds by severity, `{"PD110": {"refuse": below(0.9)}}`; a severity that a rule does
     not have is not added. `pairs` names the run that each is compared with: without it, rules about pairs do not apply.
+    `slos` maps a latency of a request to its bound in ms, `{"ttft_ms": 500}`: goodput is counted against all of them.
     `waivers` are marked where their findings are shown; they change no verdict and no number.
     """
     register_checks()
@@ -67,6 +70,7 @@ def judge(
         claimed=_claimed(evidence), conclusions=_conclusions(verdicts),
         tell=lambda failed: _told(evidence, wide, views, failed), explain=lambda: causes(evidence, wide, verdicts),
         waived=waived, idle_waivers=idle, changed=_changed(checks),
+        slos=dict(slos or {}), goodput=goodput(evidence, wide, verdicts, slos or {}),
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What the judging says: outcomes, severities, verdicts, and the frames that carry them to a page."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -69,6 +69,7 @@ class Judgement:
     `results`: one row a run and rule, its worst view. `views`: one row a run and view. `verdicts`: one row a run.
     `published` and `claimed`: one row a run and fact; only evidence may show what was merely claimed.
     `waived`: one row a run and rule whose finding somebody accepts; it changes no verdict and no number.
+    `goodput`: one row a run, against `slos`; empty where none was given.
     `idle_waivers`: those that no finding matches, in words. `changed`: bounds that differ from the default.
     """
 
@@ -85,6 +86,8 @@ class Judgement:
     waived: pl.DataFrame
     idle_waivers: tuple[str, ...]
     changed: pl.DataFrame
+    slos: Mapping[str, float]
+    goodput: pl.DataFrame
 
     @cached_property
     def findings(self) -> pl.DataFrame:
