@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _SILENT_S = 1.0  # work that takes longer says what it does
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 _THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
+_WAIVERS = click.option("--waivers", type=click.Path(path_type=Path), help="TOML file with findings that you accept.")
 _REDACT = click.option("--redact", is_flag=True, help="Mask hosts, addresses and paths.")
 
 
@@ -50,12 +51,16 @@ def main() -> None:
 )
 @click.option("--strict", is_flag=True, help="Doubts fail as well.")
 @_THRESHOLDS
+@_WAIVERS
 @_REDACT
-def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path | None, redact: bool) -> None:
+def check(
+    *, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path | None, waivers: Path | None, redact: bool
+) -> None:
     """Print verdicts and findings for the logs in PATHS (files or folders).
 
-    Exit code 0: all runs are measured (doubts allowed unless --strict). 1: a run is unverified or has no measured
-    result, or a planned level is missing. 2: wrong call, or nothing could be read.
+    Exit code 0: all runs are measured (doubts allowed unless --strict), or all that speaks against them is waived.
+    1: a run is unverified or has no measured result, or a planned level is missing. 2: wrong call, or nothing could
+    be read.
 
     \b
       pdkit check results/
@@ -63,9 +68,11 @@ def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path 
     """
     from importlib import import_module
 
-    judgement = _judged(paths, thresholds, redact=redact)
+    judgement = _judged(paths, thresholds, waivers, redact=redact)
     click.echo(import_module(f"pdkit.formats.{form}").text(judgement), nl=False)
-    sys.exit(_exit_code(judgement, strict=strict))
+    for waiver in judgement.idle_waivers if form != "text" else ():
+        click.echo(f"{waivers}: the waiver for {waiver} matches no finding", err=True)
+    sys.exit(0 if judgement.accepted(strict=strict).all() else 1)
 
 
 @main.command()
@@ -88,6 +95,7 @@ def check(*, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path 
     help="A parameter of the notebook; VALUE is JSON, or else text.",
 )
 @_THRESHOLDS
+@_WAIVERS
 @_REDACT
 def report(
     *,
@@ -97,6 +105,7 @@ def report(
     title: str | None,
     given: tuple[str, ...],
     thresholds: Path | None,
+    waivers: Path | None,
     redact: bool,
 ) -> None:
     """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
@@ -108,7 +117,8 @@ def report(
     """
     from pdkit import report as reports
 
-    options = {"title": title, "thresholds": None if thresholds is None else str(thresholds), "redact": redact or None}
+    files = {name: str(file) for name, file in (("thresholds", thresholds), ("waivers", waivers)) if file}
+    options = {"title": title, "redact": redact or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
     with _progress(f"running {name} on {len(paths)} path(s)"):
         written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters)
@@ -125,6 +135,28 @@ def explain(rule: str) -> None:
     click.echo(rule_page(rule), nl=False)
 
 
+@main.command()
+@_PATHS
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+)
+@_THRESHOLDS
+@_REDACT
+def calibrate(*, paths: tuple[Path, ...], form: str, thresholds: Path | None, redact: bool) -> None:
+    """Count how often each rule fires on the results in PATHS, and name the files behind each refusal.
+
+    A refusal of a run that really produced its output is a false alarm: a bug of the rule.
+
+    \b
+      pdkit calibrate results/2026/
+      pdkit calibrate results/2026/ --format json
+    """
+    from pdkit import calibrate as calibration
+
+    judgement = _judged(paths, thresholds, None, redact=redact)
+    click.echo((calibration.text if form == "text" else calibration.json_text)(judgement), nl=False)
+
+
 @main.command("list")
 @click.argument("what", type=click.Choice(["readers", "checks", "charts", "reports"]))
 def list_(what: str) -> None:
@@ -135,19 +167,20 @@ def list_(what: str) -> None:
         click.echo(line)
 
 
-def _judged(paths: tuple[Path, ...], thresholds: Path | None, *, redact: bool) -> "Judgement":
+def _judged(paths: tuple[Path, ...], thresholds: Path | None, waivers: Path | None, *, redact: bool) -> "Judgement":
     from pdkit.judge import judge
-    from pdkit.policy import read_thresholds
+    from pdkit.policy import read_thresholds, read_waivers
 
     bounds = read_thresholds(thresholds) if thresholds else None
+    accepted = read_waivers(waivers) if waivers else ()
     with _progress(f"reading {len(paths)} path(s)"):
         evidence = _evidence(paths)
     if redact:
-        from pdkit.redact import redacted
+        from pdkit.redact import redacted, redacted_waivers
 
-        evidence = redacted(evidence)
+        evidence, accepted = redacted(evidence), redacted_waivers(accepted)
     with _progress(f"judging {evidence.runs.height} sightings"):
-        return judge(evidence, thresholds=bounds)
+        return judge(evidence, thresholds=bounds, waivers=accepted)
 
 
 def _evidence(paths: tuple[Path, ...]) -> "Evidence":
@@ -163,13 +196,6 @@ def _evidence(paths: tuple[Path, ...]) -> "Evidence":
             else f"{where}: no files; name logs or folders that hold some"
         )
     return evidence
-
-
-def _exit_code(judgement: "Judgement", *, strict: bool) -> int:
-    from pdkit.results import DOUBTS, MEASURED
-
-    good = [MEASURED] if strict else [MEASURED, DOUBTS]
-    return 0 if judgement.verdicts["verdict"].is_in(good).all() else 1
 
 
 def _parameter(given: str) -> tuple[str, Any]:

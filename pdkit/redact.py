@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from pdkit.evidence import Evidence
+from pdkit.policy import Waiver
 
 _FREE_TEXT = {
     "runs": ("ending", "model"),
@@ -57,6 +58,13 @@ def redacted(evidence: Evidence) -> Evidence:
             *(_numbered(frame, name, file_names) for name in ("seen_id",) if name in frame.columns),
         )
     return replace(evidence, **tables)
+
+
+def redacted_waivers(waivers: tuple[Waiver, ...]) -> tuple[Waiver, ...]:
+    """The same waivers with hosts, addresses and paths masked in what people wrote."""
+    return tuple(
+        replace(waiver, owner=masked(waiver.owner) or "", reason=masked(waiver.reason) or "") for waiver in waivers
+    )
 
 
 def _suffix(path: str) -> str:

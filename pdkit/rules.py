@@ -45,6 +45,21 @@ class Bound:
 
     low: float | None = None
     high: float | None = None
+    instead_of: float | None = None  # of a rule with several bounds on that side, the one that a user means
+
+    def over(self, own: "Bound") -> "Bound":
+        """A rule's own bound with this one's sides in their place; a side that the rule lacks is not added."""
+        low, high = (
+            given if given is not None and default is not None and self.instead_of in (None, default) else default
+            for given, default in ((self.low, own.low), (self.high, own.high))
+        )
+        return Bound(low, high)
+
+    def looser_than(self, own: "Bound") -> bool:
+        """Whether something that the other one fails is not beyond this one."""
+        under = own.low is not None and (self.low is None or self.low < own.low)
+        over = own.high is not None and (self.high is None or self.high > own.high)
+        return under or over
 
     def __str__(self) -> str:
         low, high = ("" if side is None else f"{side:g}" for side in (self.low, self.high))
@@ -103,8 +118,8 @@ class Rule:
         return sorted({*self.applies.meta.root_names(), *self.observed.meta.root_names()})
 
     def bounded(self, bounds: dict[Severity, Bound]) -> "Rule":
-        """With the given bounds instead of its own; a severity that it lacks is not added."""
-        kept = {severity: bounds.get(severity, bound) for severity, bound in self.bounds.items()}
+        """With the given bounds over its own; a severity or a side that it lacks is not added."""
+        kept = {severity: bounds.get(severity, bound).over(bound) for severity, bound in self.bounds.items()}
         return replace(self, refuse=kept.get("refuse"), suspect=kept.get("suspect"), note=kept.get("note"))
 
 

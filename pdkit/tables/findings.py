@@ -25,7 +25,7 @@ def findings_table(findings: pl.DataFrame, yes_no: set[tuple[str, int]]) -> Tabl
     rows = tuple(
         (
             Cell(row["rule"], "head"),
-            Cell(sentence(row["sentence"])),
+            Cell(sentence(row["sentence"]), more=waived(row)),
             value_of(row, yes_no),
             Cell(allowed(row, yes_no), "dim"),
             cited(row["lines"]),
@@ -40,6 +40,11 @@ def findings_table(findings: pl.DataFrame, yes_no: set[tuple[str, int]]) -> Tabl
         Column("Log lines"),
     )
     return Table("Rules that failed", columns, (Group("", rows),))
+
+
+def waived(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who accepts a finding, until when and why, where somebody does."""
+    return (sentence(row["waiver"]),) if row["waiver"] else ()
 
 
 def sentence(text: str) -> str:

@@ -75,7 +75,7 @@ def _files(frame: pl.DataFrame) -> Iterator[Group]:
 
 def versions(judgement: Judgement, **parameters: object) -> Section:
     """What the page was made with and how it was asked for: the same logs and these give the same page."""
-    hidden = ("paths", "thresholds") if parameters.get("redact") else ()
+    hidden = ("paths", "thresholds", "waivers") if parameters.get("redact") else ()
     asked = tuple(
         (Cell(name, "head"), Cell("[redacted]" if value and name in hidden else _parameter(value), "code"))
         for name, value in parameters.items()

@@ -8,9 +8,9 @@ import polars as pl
 from pdkit.evidence import SCHEMAS
 from pdkit.facts import AGGREGATES, CATEGORIES, SAID, base_names
 from pdkit.metrics import CLIENT_LOG, DETAILS, MANIFEST, METRICS
-from pdkit.results import NO_RESULT, Judgement
+from pdkit.results import FAILURES, NO_RESULT, Judgement
 from pdkit.rules import CHECKS, Check
-from pdkit.tables.findings import allowed, cited, sentence, value_of, yes_or_no
+from pdkit.tables.findings import allowed, cited, sentence, value_of, waived, yes_or_no
 from pdkit.tables.layout import Cell, Column, Fold, Group, Part, Row, Section, Table, Words
 from pdkit.units import listed, plural
 
@@ -25,7 +25,8 @@ def doubts(judgement: Judgement) -> Section:
     in_place = [check.id for check in CHECKS.values() if any(view.takes for view in check.views)]
     suspects = told.filter(pl.col("severity") == "suspect", pl.col("verdict") != NO_RESULT)
     notes = told.filter(pl.col("severity") == "note", ~pl.col("rule").is_in(in_place))
-    unknown = judgement.verdicts.filter("sent_unknown", ~pl.col("without_block")).height
+    silent = judgement.verdicts.filter("sent_unknown", ~pl.col("without_block"))["run_id"].to_list()
+    unknown = len(silent)
     parts: list[Part] = [_by_rule(judgement, suspects, "Doubts")] if suspects.height else []
     if unknown:
         parts.append(
@@ -33,6 +34,8 @@ def doubts(judgement: Judgement) -> Section:
                 f"{plural(unknown, 'load point')}: no log says how many requests were sent, so failures are not known."
             )
         )
+    accepted = [judgement.waivers[run, FAILURES] for run in silent if (run, FAILURES) in judgement.waivers]
+    parts.extend(Words(f"{sentence(waiver)}.") for waiver in dict.fromkeys(accepted))
     if not parts:
         parts.append(Words("No published number is in doubt."))
     if notes.height:
@@ -51,7 +54,7 @@ def _by_rule(judgement: Judgement, told: pl.DataFrame, label: str) -> Table:
 
 
 def _doubt(row: Mapping[str, Any], titles: Mapping[str, str]) -> Row:
-    seen = Cell(sentence(row["sentence"]))
+    seen = Cell(sentence(row["sentence"]), more=waived(row))
     return (Cell(titles[row["experiment"]]), Cell(row["level"], "head"), seen, cited(row["lines"]))
 
 
@@ -69,11 +72,33 @@ def rule_table(judgement: Judgement) -> Section:
     yes_no = yes_or_no(judgement)
     held = f"{plural(len(rows), 'rule')} held against {plural(judgement.verdicts.height, 'load point')}."
     parts: list[Part] = [Words(f"{held} A rule that looked at nothing has not passed: it is not evaluated.")]
+    parts.extend(_decided(judgement))
     if failed:
         parts.append(_rules(failed, yes_no))
     if others:
         parts.append(Fold(f"{plural(len(others), 'rule')} that no load point failed", (_rules(others, yes_no),)))
     return Section("rule_table", tuple(parts))
+
+
+def _decided(judgement: Judgement) -> Iterator[Part]:
+    """What a user's own files changed: bounds that are not the default, and waivers that no finding matches."""
+    changed = judgement.changed
+    if changed.height:
+        rows = tuple(
+            (
+                Cell(row["rule"], "head"),
+                Cell(f"{row['severity']} unless {row['used']}", more=("looser than the default",) * row["looser"]),
+                Cell(f"{row['severity']} unless {row['default']}", "dim"),
+            )
+            for row in changed.iter_rows(named=True)
+        )
+        columns = (Column("Rule"), Column("Bound used here"), Column("Default"))
+        yield Words(
+            f"{plural(changed.height, 'bound')} {'differs' if changed.height == 1 else 'differ'} from the default."
+        )
+        yield Table("Thresholds that differ from the default", columns, (Group("", rows),))
+    for waiver in judgement.idle_waivers:
+        yield Words(f"The waiver for {waiver} matches no finding.")
 
 
 _RULE_COLUMNS = (

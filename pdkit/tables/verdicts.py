@@ -201,13 +201,21 @@ def _refusals(judgement: Judgement, refused: pl.DataFrame) -> Iterator[Card]:
     for title, runs in by_experiment(judgement, refused):
         for run, level in runs.select("run_id", "level").iter_rows():
             came, why = _what_came_back(facts[run], claims.get(run)), _why(told[run])
+            accepted = _accepted(told[run])
             folds = _refused_by(told[run], yes_no, is_open=refused.height <= _CARDS_OPEN)
-            yield Card(level, title, NO_RESULT, (why, *came, *folds))
+            yield Card(level, title, NO_RESULT, (why, *accepted, *came, *folds))
 
 
 def _why(findings: pl.DataFrame) -> Words:
     """What the first rule that refused it says."""
     return Words(f"{sentence(findings.filter(pl.col('severity') == 'refuse')['sentence'][0])}.")
+
+
+def _accepted(findings: pl.DataFrame) -> Iterator[Words]:
+    """Which of the refusals somebody accepts; the number stays away all the same."""
+    grave = findings.filter(pl.col("severity") == "refuse", pl.col("waiver").is_not_null())
+    for rule, waiver in grave.select("rule", "waiver").iter_rows():
+        yield Words(waiver, rule)
 
 
 def _refused_by(findings: pl.DataFrame, yes_no: set[tuple[str, int]], *, is_open: bool) -> Iterator[Fold]:
