@@ -25,7 +25,7 @@ FLOORS = [
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # `import pdkit` for its version is allowed from above the floor that it would stand on: it loads nothing
-VERSION_ONLY = {"formats", "tables", "report", "cli"}
+VERSION_ONLY = {"formats", "tables", "report", "calibrate", "cli"}
 ROOMS_OF_THIRD_PARTIES = {
     "altair": ("charts",),
     "papermill": ("report",),
