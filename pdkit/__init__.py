@@ -10,12 +10,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pdkit.judge import judge as judge
     from pdkit.load import load as load
+    from pdkit.metrics import metric as metric
 
 _FUNCTIONS = ("load", "judge")  # each is the function of the module that has its name
 _ROOMS = (
     "charts",
     "checks",
     "errors",
+    "evidence",
     "formats",
     "metrics",
     "parts",
@@ -38,14 +40,21 @@ class _FrontDoor(ModuleType):
 
 def __getattr__(name: str) -> object:
     """What a notebook asks for, imported when it asks; importing pdkit alone loads nothing."""
+    if name == "metric":
+        return import_module("pdkit.metrics").metric
     if name not in _FUNCTIONS and name not in _ROOMS:
-        raise AttributeError(f"module 'pdkit' has no attribute {name!r}; it has {', '.join((*_FUNCTIONS, *_ROOMS))}")
+        raise AttributeError(f"module 'pdkit' has no attribute {name!r}; it has {', '.join(__dir__())}")
     import_module(f"pdkit.{name}")
     return vars(sys.modules[__name__])[name]
 
 
 def __dir__() -> list[str]:
-    return sorted((*_FUNCTIONS, *_ROOMS, "__version__"))
+    return sorted((*_FUNCTIONS, *_ROOMS, "metric", "__version__"))
+
+
+def load_ipython_extension(_shell: object) -> None:
+    """`%load_ext pdkit`: charts are drawn without a network, in pdkit's look."""
+    import_module("pdkit.charts.theme").enable()
 
 
 sys.modules[__name__].__class__ = _FrontDoor

@@ -162,7 +162,7 @@ def table(name: str, rows: Sequence[Row] | pl.DataFrame = ()) -> pl.DataFrame:
     return rows.with_columns(absent).select(pl.col(column).cast(dtype) for column, dtype in schema.items())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence:
     """The tables, one frame each; see TABLES for their columns."""
 
@@ -186,6 +186,11 @@ class Evidence:
         """All parts as one; no parts make empty tables."""
         kept = [cls.of(), *parts]
         return cls(*(pl.concat([getattr(part, f.name) for part in kept]) for f in fields(cls)))
+
+    def __repr__(self) -> str:
+        """How many rows each table has."""
+        heights = {f.name: getattr(self, f.name).height for f in fields(self)}
+        return f"Evidence({', '.join(f'{name}: {height:,}' for name, height in heights.items() if height)})"
 
     def rows(self) -> int:
         """Rows in all tables."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from pdkit.errors import one_of
 from pdkit.units import Unit
 
 Scope = Literal["run", "throughput", "latency", "tail", "label"]
@@ -105,3 +106,18 @@ METRICS: dict[str, Metric] = {
     )
 }
 RESULTS = tuple(name for name, metric in METRICS.items() if metric.kind == "result")
+
+
+class _Names:
+    """Metric names to complete with the tab key: `metric.ttft_ms_median` is the string "ttft_ms_median"."""
+
+    def __getattr__(self, name: str) -> str:
+        if name in METRICS:
+            return name
+        raise AttributeError(str(one_of("metric", name, list(METRICS))))
+
+    def __dir__(self) -> list[str]:
+        return list(METRICS)
+
+
+metric = _Names()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Literal
 
@@ -43,6 +44,18 @@ CHANGED_SCHEMA = pl.Schema({
 
 
 @dataclass(frozen=True)
+class Waived:
+    """Who accepts a finding, until when and why."""
+
+    reason: str
+    owner: str
+    expiry: date
+
+    def __str__(self) -> str:
+        return f"waived until {self.expiry} by {self.owner}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Published:
     """All that a page may print as a result: verdicts, and the numbers that no refusal took.
 
@@ -62,7 +75,10 @@ class Published:
         return self.runs.join(values, on="run_id", how="left", maintain_order="left")
 
 
-@dataclass(frozen=True)
+_SHOWN = ("experiment", "level", "verdict", "refused_by", "suspected_by", "evidence_level")  # of a run, in a cell
+
+
+@dataclass(frozen=True, repr=False)
 class Judgement:
     """What every rule says of every run.
 
@@ -89,6 +105,17 @@ class Judgement:
     slos: Mapping[str, float]
     goodput: pl.DataFrame
 
+    def __repr__(self) -> str:
+        """The conclusions, a line an experiment."""
+        said = (f"{experiment}: {sentence}" for experiment, _, sentence in self.conclusions.iter_rows())
+        return "\n".join(said) or "no run was judged"
+
+    def _repr_html_(self) -> str:
+        """The verdict table, for a notebook's cell."""
+        shown = self.verdicts.select(_SHOWN)
+        with pl.Config(tbl_rows=len(shown), tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
+            return str(shown._repr_html_())
+
     @cached_property
     def findings(self) -> pl.DataFrame:
         """The failures as sentences, with the lines that they rest on; made when first asked for.
@@ -97,15 +124,13 @@ class Judgement:
         """
         told = self.tell(self.results.filter(pl.col("outcome") == "fail"))
         waivers = [self.waivers.get(key) for key in told.select("run_id", "rule").iter_rows()]
-        return told.with_columns(pl.Series("waiver", waivers, pl.String))
+        return told.with_columns(pl.Series("waiver", [waiver and str(waiver) for waiver in waivers], pl.String))
 
     @cached_property
-    def waivers(self) -> dict[tuple[str, str], str]:
-        """In words who accepts a finding, until when and why, by run and rule."""
-        return {
-            (run, rule): f"waived until {expiry} by {owner}: {reason}"
-            for run, rule, reason, owner, expiry in self.waived.iter_rows()
-        }
+    def waivers(self) -> dict[tuple[str, str], Waived]:
+        """The waiver of a finding, by run and rule."""
+        rows = self.waived.select("run_id", "rule", "reason", "owner", "expiry").iter_rows()
+        return {(run, rule): Waived(*said) for run, rule, *said in rows}
 
     def accepted(self, *, strict: bool = False) -> pl.Series:
         """Whether each run, in the order of `verdicts`, is measured, or all that speaks against it is waived.
