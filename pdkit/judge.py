@@ -4,7 +4,8 @@ import string
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
-from typing import NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -378,57 +379,61 @@ _CLIENT = ("tool", "client_definition", "backend")
 
 def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One sentence an experiment, folded from its runs: (experiment, title, sentence)."""
+    named = ["experiment", "label", "verdict", "level", "concurrency", "request_rate_per_s"]
+    by_experiment: dict[str, list[dict[str, Any]]] = {}  # a frame an experiment would cost more than all rules
+    for run in verdicts.select(named).iter_rows(named=True):
+        by_experiment.setdefault(run["experiment"], []).append(run)
     rows = [
-        {"experiment": name, "title": group["label"].drop_nulls().first() or name, "sentence": concluded(group)}
-        for (name,), group in verdicts.group_by("experiment", maintain_order=True)
-    ]
+        {"experiment": name, "title": next((run["label"] for run in runs if run["label"] is not None), None) or name,
+         "sentence": concluded(runs)}
+        for name, runs in by_experiment.items()
+    ]  # fmt: skip
     return pl.DataFrame(rows, schema={"experiment": pl.String, "title": pl.String, "sentence": pl.String})
 
 
-def concluded(runs: pl.DataFrame) -> str:
+def concluded(runs: list[dict[str, Any]]) -> str:
     """What the runs of one experiment say together, from the best verdict to the worst."""
-    believed = runs.filter(pl.col("verdict").is_in([r.MEASURED, r.DOUBTS]))
+    believed = [run for run in runs if run["verdict"] in (r.MEASURED, r.DOUBTS)]
     parts = []
-    if believed.height:
-        doubts = believed.filter(pl.col("verdict") == r.DOUBTS).height
+    if believed:
+        doubts = [run["verdict"] for run in believed].count(r.DOUBTS)
         how = (
             ""
             if doubts == 0
             else ", with doubts"
-            if doubts == believed.height
-            else f" ({doubts} of {believed.height} with doubts)"
+            if doubts == len(believed)
+            else f" ({doubts} of {len(believed)} with doubts)"
         )
         parts.append(f"measured {_to(believed, runs) or _at(believed)}{how}")
     for verdict, words in ((r.UNVERIFIED, "unverified"), (r.NO_RESULT, r.NO_RESULT)):
-        some = runs.filter(pl.col("verdict") == verdict)
-        if some.height:
+        some = [run for run in runs if run["verdict"] == verdict]
+        if some:
             parts.append(f"{words} {_at(some)}")
     return "; ".join(parts)
 
 
-def _caps(runs: pl.DataFrame) -> list[float]:
-    """The caps of the runs whose level is a number of users alone."""
-    users = runs.filter(pl.col("concurrency").is_finite(), ~pl.col("request_rate_per_s").is_finite().fill_null(False))
-    return sorted(set(users["concurrency"].to_list()))
+def _is_cap(run: dict[str, Any]) -> bool:
+    """Whether its level is a number of users alone."""
+    cap, rate = run["concurrency"], run["request_rate_per_s"]
+    return cap is not None and isfinite(cap) and not (rate is not None and isfinite(rate))
 
 
-def _to(believed: pl.DataFrame, every: pl.DataFrame) -> str:
+def _caps(runs: list[dict[str, Any]]) -> list[float]:
+    return sorted({run["concurrency"] for run in runs if _is_cap(run)})
+
+
+def _to(believed: list[dict[str, Any]], every: list[dict[str, Any]]) -> str:
     """`to 8 users`, where all levels up to there are believed, and nothing else is."""
     caps, all_caps = _caps(believed), _caps(every)
-    only_users = believed["level"].n_unique() == len(caps)
+    only_users = len({run["level"] for run in believed}) == len(caps)
     return f"to {caps[-1]:g} users" if only_users and len(caps) > 1 and caps == all_caps[: len(caps)] else ""
 
 
-def _at(some: pl.DataFrame) -> str:
+def _at(some: list[dict[str, Any]]) -> str:
     """`at 16 and 32 users`, `at 8 requests/s and at a level that is not stated`."""
     caps = _caps(some)
     users = [f"at {listed([f'{cap:g}' for cap in caps])} {'user' if caps == [1] else 'users'}"] if caps else []
-    others = some.filter(
-        ~(pl.col("concurrency").is_in(caps) & ~pl.col("request_rate_per_s").is_finite().fill_null(False)).fill_null(
-            False
-        )
-    )
-    levels = others["level"].unique(maintain_order=True).to_list()
+    levels = dict.fromkeys(run["level"] for run in some if not _is_cap(run))
     return listed(users + [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels])
 
 
