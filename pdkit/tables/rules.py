@@ -34,7 +34,7 @@ def doubts(judgement: Judgement) -> Section:
                 f"{plural(unknown, 'load point')}: no log says how many requests were sent, so failures are not known."
             )
         )
-    accepted = [judgement.waivers[run, FAILURES] for run in silent if (run, FAILURES) in judgement.waivers]
+    accepted = [str(judgement.waivers[run, FAILURES]) for run in silent if (run, FAILURES) in judgement.waivers]
     parts.extend(Words(f"{sentence(waiver)}.") for waiver in dict.fromkeys(accepted))
     if not parts:
         parts.append(Words("No published number is in doubt."))

@@ -28,6 +28,7 @@ from pdkit.tables.layout import (
 from pdkit.units import listed, plural, show
 
 _CARDS_SHOWN = 8  # load points without a measured result; the rest is folded
+_PLACES_SHOWN = 3  # log lines of a cause
 _CARDS_OPEN = 2  # where there are no more than these, their rules are unfolded too
 _SHOWN = (
     "received_throughput_tok_per_s",
@@ -197,18 +198,26 @@ def _refusals(judgement: Judgement, refused: pl.DataFrame) -> Iterator[Card]:
     facts = judgement.facts.rows_by_key("run_id", named=True, unique=True)
     throughputs = judgement.claimed.filter(pl.col("fact") == "output_throughput_tok_per_s")
     claims = throughputs.rows_by_key("run_id", named=True, unique=True)
+    causes = judgement.causes.rows_by_key("run_id", named=True, unique=True)
     yes_no = yes_or_no(judgement)
     for title, runs in by_experiment(judgement, refused):
         for run, level in runs.select("run_id", "level").iter_rows():
             came, why = _what_came_back(facts[run], claims.get(run)), _why(told[run])
             accepted = _accepted(told[run])
             folds = _refused_by(told[run], yes_no, is_open=refused.height <= _CARDS_OPEN)
-            yield Card(level, title, NO_RESULT, (why, *accepted, *came, *folds))
+            yield Card(level, title, NO_RESULT, (why, *accepted, *came, *_cause(causes.get(run)), *folds))
 
 
 def _why(findings: pl.DataFrame) -> Words:
     """What the first rule that refused it says."""
     return Words(f"{sentence(findings.filter(pl.col('severity') == 'refuse')['sentence'][0])}.")
+
+
+def _cause(found: Mapping[str, Any] | None) -> Iterator[Words]:
+    """Why there is no text, with the line that says so; or what would tell."""
+    if found:
+        place = ", ".join(found["lines"][:_PLACES_SHOWN])
+        yield Words(f"{sentence(found['sentence'])}.", "Likely cause" if found["cause"] else "Cause", place)
 
 
 def _accepted(findings: pl.DataFrame) -> Iterator[Words]:
