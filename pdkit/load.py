@@ -70,7 +70,7 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
         for (file, name, evidence, reason), home in zip(parts, homes, strict=True)
     )
     places = {file.source.name: _place(file, home) for file, home in zip(files, homes, strict=True)}
-    marked = _with_end_markers(evidence, files)
+    marked = _with_absent_files(_with_end_markers(evidence, files))
     return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(marked, files, places))))
 
 
@@ -219,6 +219,16 @@ def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
     seen = pl.DataFrame(ends, schema={"experiment": pl.String, "end_marker": pl.String})
     runs = evidence.runs.drop("end_marker").join(seen, on="experiment", how="left", maintain_order="left")
     return replace(evidence, runs=table("runs", runs))
+
+
+def _with_absent_files(evidence: Evidence) -> Evidence:
+    """A file that a manifest names and nobody finds is listed among the sources, with the line that names it."""
+    named = evidence.files.filter(
+        ~pl.col("path").map_elements(lambda path: Path(path).exists(), return_dtype=pl.Boolean)
+    )
+    said = pl.format("{}:{} names it, but it is not there", "source_file", "source_line")
+    rows = named.select("path", "experiment", said.alias("reason")).to_dicts()
+    return replace(evidence, sources=pl.concat([evidence.sources, table("sources", rows)]))
 
 
 def _with_empty_logs(evidence: Evidence, files: list[_File], places: dict[str, str]) -> Evidence:

@@ -38,7 +38,10 @@ _PREFIXES = (
     r"[\w.-]+ [\w.@/-]+\[\d+\]: ",  # journald -o short-iso, behind its clock
     r"\[?\d\d:\d\d:\d\d\]?\s+",
 )
-PREFIX = rf"(?:\ufeff|{'|'.join(_PREFIXES)})*"
+_CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
+_LOOKED_AT_BYTES = 4096
+_FEW_CONTROL_RATIO = 0.01  # of a text's bytes; of a picture's or a program's it is a tenth or more
+PREFIX = rf"(?:\ufeff|\x00+|{'|'.join(_PREFIXES)})*"
 _PREFIX = re.compile(PREFIX)
 _ANSI = re.compile(ANSI)
 # A value behind one of these names, and tokens that are secret by their own look.
@@ -106,8 +109,12 @@ class Source:
 
     @cached_property
     def is_binary(self) -> bool:
-        """Whether it holds NUL bytes, as text does not."""
-        return b"\0" in self.head
+        """Whether it is no text. NULs alone do not make it so: a log that was truncated under its writer has holes."""
+        if b"\0" not in self.head:
+            return False
+        rest = self.head.replace(b"\0", b"")
+        control = sum(byte in _CONTROL for byte in rest[:_LOOKED_AT_BYTES])
+        return not rest.strip() or control > _FEW_CONTROL_RATIO * min(len(rest), _LOOKED_AT_BYTES)
 
     def open(self) -> BinaryIO:
         """Its content as UTF-8 bytes, decompressed; it ends where the damage begins."""

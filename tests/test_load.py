@@ -5,6 +5,7 @@ import os
 from itertools import permutations
 from pathlib import Path
 
+import polars as pl
 import pytest
 from logs import block, details, facts_of, levels, line, log, record, write
 
@@ -329,3 +330,10 @@ def test_sources_keep_hash_size_and_rows(tmp_path):
     write(tmp_path / "note.txt", "abc")
     row = load(tmp_path).sources.select("bytes", "sha256", "rows").row(0)
     assert row == (3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", 0)
+
+
+def test_a_file_that_the_manifest_names_and_nobody_finds_is_listed(tmp_path: Path):
+    (tmp_path / "sweep.toml").write_text('label = "x"\n\n[[file]]\npath = "decode.log"\nrole = "decode"\n')
+    listed = load(tmp_path).sources.filter(pl.col("path").str.ends_with("decode.log")).row(0, named=True)
+    assert listed["reader"] is None
+    assert listed["reason"].endswith("sweep.toml:3 names it, but it is not there")

@@ -218,3 +218,17 @@ def test_a_quoted_line_is_short_and_without_colours():
 
 def test_a_secret_at_the_edge_of_a_quote_is_masked_whole():
     assert "SECRET" not in quoted("x" * 180 + " api-key=" + "SECRETVALUE" * 3)
+
+
+def test_a_log_with_holes_is_text_all_the_same(tmp_path: Path):
+    path = tmp_path / "holes.log"
+    path.write_bytes(b"\0" * 3000 + b"Mean TTFT (ms): 3.00\nBackend: sglang\n" + b"\0" * 10)
+    source = Source(path)
+    assert not source.is_binary
+    assert source.matching("Mean TTFT|Backend").rows() == [(1, "Mean TTFT (ms): 3.00"), (2, "Backend: sglang")]
+
+
+def test_a_picture_is_no_text(tmp_path: Path):
+    path = tmp_path / "chart.png"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 8)
+    assert Source(path).is_binary

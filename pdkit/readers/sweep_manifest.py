@@ -51,7 +51,7 @@ def read(source: Source) -> Evidence:
         said = tomllib.loads(content)
     except tomllib.TOMLDecodeError as problem:
         raise PdkitError(
-            f"{source.name}: not valid TOML ({problem}); see `pdkit list readers` for what a manifest may hold"
+            f"{source.name}: not valid TOML ({problem}); docs/formats.md says what a manifest may hold"
         ) from problem
     lines = content.splitlines()
     _known(f"{source.name}", said, {**_TOP, "level": list, "file": list})
