@@ -70,7 +70,7 @@ def check(
 
     judgement = _judged(paths, thresholds, waivers, redact=redact)
     click.echo(import_module(f"pdkit.formats.{form}").text(judgement), nl=False)
-    for waiver in judgement.idle_waivers if form != "text" else ():
+    for waiver in judgement.idle_waivers if form not in ("text", "json") else ():
         click.echo(f"{waivers}: the waiver for {waiver} matches no finding", err=True)
     sys.exit(0 if judgement.accepted(strict=strict).all() else 1)
 
@@ -188,14 +188,20 @@ def _evidence(paths: tuple[Path, ...]) -> "Evidence":
 
     evidence = load(paths)
     if evidence.runs.is_empty():
-        where = ", ".join(map(str, paths))
-        seen = evidence.sources.height
-        raise PdkitError(
-            f"{where}: {seen} file(s), none that a reader knows; see `pdkit list readers`"
-            if seen
-            else f"{where}: no files; name logs or folders that hold some"
-        )
+        raise PdkitError(f"{', '.join(map(str, paths))}: {_nothing(evidence)}")
     return evidence
+
+
+def _nothing(evidence: "Evidence") -> str:
+    """Why there is no run in what was given, and what would be right."""
+    from pdkit.units import plural
+
+    if evidence.unread.height:
+        first = evidence.unread.row(0, named=True)
+        return f"no run of a known client (line {first['source_line']}: {first['reason']}); see `pdkit list readers`"
+    if evidence.sources.height:
+        return f"{plural(evidence.sources.height, 'file')}, none that a reader knows; see `pdkit list readers`"
+    return "no files; name logs or folders that hold some"
 
 
 def _parameter(given: str) -> tuple[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from pdkit.metrics import METRICS
-from pdkit.results import CLAIMED, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict
+from pdkit.results import CLAIMED, FAILURES, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict, Waived
 from pdkit.rules import CHECKS
 from pdkit.units import show
 
@@ -70,12 +70,14 @@ class Result:
     sentence: str
     places: tuple[Place, ...]
     of_refused: bool = False
+    waiver: Waived | None = None
 
     @property
     def said(self) -> str:
-        """Its sentence on one line; figures that are no results are called so."""
+        """Its sentence on one line; figures that are no results are called so, and a waiver is told."""
         figures = (self.of_refused or self.severity == "refuse") and re.search(r"\d", self.sentence)
-        return f"{one_line(self.sentence)} (figures as printed: {CLAIMED})" if figures else one_line(self.sentence)
+        told = f"{one_line(self.sentence)} (figures as printed: {CLAIMED})" if figures else one_line(self.sentence)
+        return f"{told}; {one_line(str(self.waiver))}" if self.waiver else told
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Run:
     """One run with its verdict, what each rule says of it, what may be published, and what was merely claimed."""
 
     run_id: str
+    series_key: str
     experiment: str
     synthetic: bool | None
     level: str
@@ -94,6 +97,7 @@ class Run:
     suspected_by: list[str]
     not_evaluated: list[str]
     sent_unknown: bool
+    failures_waiver: Waived | None
     without_block: bool
     seen: tuple[Place, ...]
     results: tuple[Result, ...]
@@ -140,7 +144,7 @@ class Run:
             return " ".join(self.refused_by)
         if self.verdict == UNVERIFIED:
             return "" if self.without_block else NOTHING_SHOWS
-        return " ".join([*self.suspected_by, *(["PD403 (failures unknown)"] if self.sent_unknown else [])])
+        return " ".join([*self.suspected_by, *([f"{FAILURES} (failures unknown)"] if self.sent_unknown else [])])
 
     def number(self, fact: str) -> str:
         """A published number, or a dash where there is none."""
@@ -215,7 +219,20 @@ class Findings:
             "claimed": _by_run(judgement.claimed),
             "voided": _by_run(judgement.views.filter(pl.col("severity") == "refuse")),
         }
-        return [_run(row, results.get(row["run_id"]), cut) for row in judgement.verdicts.iter_rows(named=True)]
+        return [
+            _run(row, results.get(row["run_id"]), cut, judgement.waivers)
+            for row in judgement.verdicts.iter_rows(named=True)
+        ]
+
+    @property
+    def decided(self) -> list[str]:
+        """What the user's own files changed, a sentence each: bounds, and waivers that no finding matches."""
+        bounds = [
+            f"{row['rule']}: {row['severity']} unless {row['used']}, "
+            f"{'looser than' if row['looser'] else 'instead of'} {row['default']}"
+            for row in self._judgement.changed.iter_rows(named=True)
+        ]
+        return [*bounds, *(f"the waiver for {waiver} matches no finding" for waiver in self._judgement.idle_waivers)]
 
     @property
     def unread_lines(self) -> list[Unread]:
@@ -258,23 +275,33 @@ def _by_run(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {str(key[0]): group for key, group in frame.group_by("run_id", maintain_order=True)}
 
 
-def _run(row: dict[str, Any], results: pl.DataFrame | None, cut: dict[str, dict[str, pl.DataFrame]]) -> Run:
+def _run(
+    row: dict[str, Any],
+    results: pl.DataFrame | None,
+    cut: dict[str, dict[str, pl.DataFrame]],
+    waivers: Mapping[tuple[str, str], Waived],
+) -> Run:
     empty = pl.DataFrame()
     own = {name: frames.get(row["run_id"], empty) for name, frames in cut.items()}
     refused = row["verdict"] == NO_RESULT
-    plain = ("run_id", "experiment", "synthetic", "level", "concurrency", "request_rate_per_s", "evidence_level",
-             "verdict", "refused_by", "suspected_by", "not_evaluated", "sent_unknown", "without_block")  # fmt: skip
+    plain = ("run_id", "series_key", "experiment", "synthetic", "level", "concurrency", "request_rate_per_s",
+             "evidence_level", "verdict", "refused_by", "suspected_by", "not_evaluated", "sent_unknown",
+             "without_block")  # fmt: skip
     return Run(
         **{name: row[name] for name in plain},
         seen=tuple(Place(seen["source_file"], seen["source_line"]) for seen in own["seen"].iter_rows(named=True)),
-        results=tuple(_result(r, refused=refused) for r in (() if results is None else results.iter_rows(named=True))),
+        failures_waiver=waivers.get((row["run_id"], FAILURES)) if row["sent_unknown"] else None,
+        results=tuple(
+            _result(r, refused=refused, waiver=waivers.get((row["run_id"], r["rule"])))
+            for r in (() if results is None else results.iter_rows(named=True))
+        ),
         published={seen["fact"]: seen["value"] for seen in own["published"].iter_rows(named=True)},
         claimed=dict(_claims(own["claimed"])),
         voided=_voided(own["voided"]),
     )
 
 
-def _result(row: dict[str, Any], *, refused: bool) -> Result:
+def _result(row: dict[str, Any], *, refused: bool, waiver: Waived | None) -> Result:
     return Result(
         rule=row["rule"],
         outcome=row["outcome"],
@@ -285,6 +312,7 @@ def _result(row: dict[str, Any], *, refused: bool) -> Result:
         sentence=row["sentence"] or CHECKS[row["rule"]].title,
         places=tuple(map(Place.of, row["lines"] or [])),
         of_refused=refused,
+        waiver=waiver if row["outcome"] == "fail" else None,
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pdkit
 from pdkit.findings import Findings, Result, Run
-from pdkit.results import Judgement
+from pdkit.results import Judgement, Waived
 
 
 def text(judgement: Judgement) -> str:
@@ -27,6 +27,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
         ],
         "experiments": [{"experiment": one.name, "title": one.title} for one in found.experiments],
         "conclusions": [f"{one.name}: {one.conclusion}" for one in found.experiments],
+        "decided": found.decided,
     }
 
 
@@ -34,6 +35,7 @@ def _run(run: Run) -> dict[str, Any]:
     level = _level(run)
     return {
         "run_id": run.run_id,
+        "series_key": run.series_key,
         "experiment": level.pop("experiment"),
         "synthetic": run.synthetic,
         "sources": sorted({place.file for place in run.seen}),
@@ -68,7 +70,12 @@ def _result(result: Result) -> dict[str, Any]:
         "threshold": {"low": result.low, "high": result.high},
         "says": result.sentence,
         "lines": [str(place) for place in result.places],
+        "waiver": _waiver(result.waiver),
     }
+
+
+def _waiver(waiver: Waived | None) -> dict[str, str] | None:
+    return {"reason": waiver.reason, "owner": waiver.owner, "expiry": str(waiver.expiry)} if waiver else None
 
 
 def _limit(value: float | None) -> float | str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pdkit.findings import SHOWN, Experiment, Findings, Run, heading_of, one_line
-from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Judgement
+from pdkit.results import DOUBTS, FAILURES, MEASURED, NO_RESULT, UNVERIFIED, Judgement
 from pdkit.units import listed, plural
 
 _WORDS = {"refuse": "refused", "suspect": "doubted"}
@@ -20,7 +20,7 @@ def text(judgement: Judgement, *, colour: bool = False) -> str:
         parts += [f"{one_line(experiment.heading)}\n", f"  {experiment.conclusion}\n", "\n"]
         parts += _table(experiment, colour=colour)
         parts += ["\n", *_findings(experiment), "\n"]
-    return "".join([*parts, *_unread(found), *_not_read(found)])
+    return "".join([*parts, *(f"{one_line(said)}\n" for said in found.decided), *_unread(found), *_not_read(found)])
 
 
 def _table(experiment: Experiment, *, colour: bool) -> Iterator[str]:
@@ -44,6 +44,10 @@ def _findings(experiment: Experiment) -> Iterator[str]:
             said = f"{_WORDS[str(result.severity)]} by {result.rule}: {one_line(result.sentence)}"
             yield f"  {run.level}: {said}\n"
             yield f"      {one_line('  '.join(experiment.places(result.places)))}\n"
+            if result.waiver:
+                yield f"      {one_line(str(result.waiver))}\n"
+        if run.failures_waiver:
+            yield f"  {run.level}: failures unknown ({FAILURES}), {one_line(str(run.failures_waiver))}\n"
         if run.is_refused:
             yield from _of_refused(run, experiment)
 
