@@ -68,7 +68,7 @@ def _sentence(said: str) -> str:
 def _bounds(check: Check) -> Iterator[str]:
     """What each view looks at and where it fails."""
     for view in check.views:
-        facts = ", ".join(view.observed.meta.root_names())
+        facts = ", ".join(dict.fromkeys(view.observed.meta.root_names()))
         bounds = "; ".join(f"{severity} unless {bound}" for severity, bound in view.bounds.items())
         of = f"share of requests, by {facts}" if view.grain == "request" else f"from {facts}"
         taken = f"; voids {' and '.join(view.voids)}" if view.voids else ""
