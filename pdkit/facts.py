@@ -162,17 +162,27 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
-    return derived(_with_base(placed.lazy(), pairs or Pairs())).sort(*ORDER, nulls_last=True).collect()
+    return (
+        derived(_with_base(placed.lazy(), pairs or Pairs()), paired=bool(pairs and pairs.base_of))
+        .sort(*ORDER, nulls_last=True)
+        .collect()
+    )
 
 
-def derived(wide: pl.LazyFrame) -> pl.LazyFrame:
-    """With the facts that follow from facts, and each neighbour's facts beside the run's own."""
+def derived(wide: pl.LazyFrame, *, paired: bool) -> pl.LazyFrame:
+    """With the facts that follow from facts, and each neighbour's facts beside the run's own.
+
+    Where no run is `paired`, those of the baseline are null: nobody looks for them.
+    """
     own = wide
     for layer in _layers():
         own = own.with_columns(DERIVED[name].alias(name) for name in layer)
-    there = own.collect_schema().names()
+    there = own.collect_schema()
     theirs, moved = [name for name in _theirs() if name in there], [name for name in _MOVED if name in there]
     for prefix in NEIGHBOURS:
+        if prefix == "base" and not paired:
+            own = own.with_columns(pl.lit(None, there[name]).alias(f"{prefix}__{name}") for name in theirs)
+            continue
         named = [pl.col(name).alias(f"{prefix}__{name}") for name in ("run_id", *theirs)]
         own = own.join(own.select(*named, *moved), on=[f"{prefix}__run_id", *moved], how="left")
     return own

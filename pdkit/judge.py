@@ -39,6 +39,11 @@ class View(NamedTuple):
         """Name of its column."""
         return f"{self.check.id}.{self.number}"
 
+    @property
+    def about_pair(self) -> bool:
+        """Whether it holds a run against its baseline."""
+        return any(name.startswith("base__") for name in self.rule.names)
+
 
 def judge(
     evidence: Evidence,
@@ -60,7 +65,11 @@ def judge(
     views = [View(check, number, rule) for check in checks for number, rule in enumerate(check.views)]
     wide = facts(evidence, pairs=pairs)
     over_runs, over_requests = ([view for view in views if view.rule.grain == grain] for grain in ("run", "request"))
-    seen = [_seen_in_runs(wide, over_runs), _seen_in_requests(evidence, wide, over_requests)]
+    over_pairs = [] if pairs and pairs.base_of else [view for view in over_runs if view.about_pair]
+    over_runs = [view for view in over_runs if view not in over_pairs]
+    seen = [
+        _seen_in_runs(wide, over_runs), _seen_in_requests(evidence, wide, over_requests), _unpaired(wide, over_pairs)
+    ]  # fmt: skip
     each = _judged(pl.concat(seen, how="diagonal"), views)
     results = _worst_view(each)
     verdicts = _verdicts(wide, results)
@@ -86,6 +95,13 @@ def _seen_in_runs(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
         *(_finite(view.rule.observed).alias(f"observed {view.key}") for view in views),
     ).join(_slack(wide, views), on="run_id", how="left")
     return _long(frame, views, "applies", "observed", "slack")
+
+
+def _unpaired(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
+    """Views over pairs where there are none: none applies, and nothing is computed for them."""
+    keys = pl.DataFrame({"key": [view.key for view in views]}, schema={"key": pl.String})
+    nothing = pl.lit(False).alias("applies"), pl.lit(None, pl.Float64).alias("observed")
+    return wide.select("run_id").join(keys, how="cross").with_columns(*nothing)
 
 
 def _seen_in_requests(evidence: Evidence, wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
@@ -218,9 +234,9 @@ def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     none = wide.select("run_id", *(pl.lit(0.0).alias(key) for key in keys))
     still = wide.select("run_id", *observed)
     at_once = max(1, _MOVED_ROWS // max(1, 2 * wide.height))
-    changes = [none]
+    changes, paired = [none], wide["base__run_id"].is_not_null().any()
     for names in (rounded[at : at + at_once] for at in range(0, len(rounded), at_once)):
-        moved = derived(_moved(wide, names, views).lazy()).select("run_id", "fact", *observed).collect()
+        moved = derived(_moved(wide, names, views).lazy(), paired=paired).select("run_id", "fact", *observed).collect()
         change = moved.join(still, on="run_id", suffix=" still").select(
             "run_id", "fact", *((pl.col(key) - pl.col(f"{key} still")).abs().fill_null(0).alias(key) for key in keys)
         )
