@@ -4,7 +4,6 @@ Numbers are taken from `judgement.for_results`; only sections of evidence may sh
 """
 
 from pdkit.tables.frames import results_frame, to_pandas
-from pdkit.tables.goodput import goodput
 from pdkit.tables.layout import Section
 from pdkit.tables.origins import glossary, sources, versions
 from pdkit.tables.rules import doubts, not_checked, rule_table
@@ -15,7 +14,6 @@ __all__ = [
     "banner",
     "doubts",
     "glossary",
-    "goodput",
     "heading",
     "measured",
     "no_measured_result",

@@ -8,7 +8,7 @@ import polars as pl
 from pdkit.goodput import worded
 from pdkit.results import CLAIMED, NO_RESULT, Judgement, Verdict
 from pdkit.tables.findings import by_experiment
-from pdkit.tables.layout import Cell, Column, Group, Row, Section, Table, Words
+from pdkit.tables.layout import Cell, Column, Group, Part, Row, Table, Words
 from pdkit.units import show
 
 _COLUMNS = (
@@ -22,14 +22,15 @@ _COLUMNS = (
 )
 
 
-def goodput(judgement: Judgement) -> Section:
-    """How many requests met all SLOs, of all that were sent; says so where none was given."""
+def goodput(judgement: Judgement) -> Iterator[Part]:
+    """How many requests met all SLOs, of all that were sent; nothing where none was given."""
     if not judgement.slos:
-        return Section("goodput", (Words("No SLO was given, so there is no goodput to count."),))
+        return
     rows = judgement.verdicts.join(judgement.goodput, on="run_id", how="left", maintain_order="left")
     groups = tuple(Group(title, tuple(_rows(runs))) for title, runs in by_experiment(judgement, rows))
     said = f"{worded(judgement.slos)}. A request counts if it was answered with text; a share is of all that were sent."
-    return Section("goodput", (Words(said), Table("Goodput", _COLUMNS, groups, wide=True)))
+    yield Words(said, "Goodput")
+    yield Table("Goodput", _COLUMNS, groups, wide=True)
 
 
 def _rows(runs: pl.DataFrame) -> Iterator[Row]:
@@ -42,7 +43,7 @@ def _rows(runs: pl.DataFrame) -> Iterator[Row]:
 def _counted(row: Mapping[str, Any]) -> Iterator[Cell]:
     if row["why_not"]:
         yield Cell(row["why_not"], "withheld" if row["why_not"] == NO_RESULT else "needs")
-        yield from (Cell("–", "dim") for _ in range(4))
+        yield from (Cell("–", "number") for _ in range(4))
         return
     yield from (Cell(show(row[name]), "number") for name in ("sent", "answered", "good"))
     yield Cell(show(row["attainment_ratio"], "ratio"), "number")

@@ -9,6 +9,7 @@ from pdkit.metrics import METRICS
 from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Judgement, Verdict
 from pdkit.rules import CHECKS
 from pdkit.tables.findings import by_experiment, findings_table, sentence, yes_or_no
+from pdkit.tables.goodput import goodput
 from pdkit.tables.layout import (
     SYMBOLS,
     Banner,
@@ -118,7 +119,7 @@ def measured(judgement: Judgement) -> Section:
             )
         )
         parts.extend(_numbers(judgement, printed, "Unverified numbers"))
-    return Section("measured", tuple(parts))
+    return Section("measured", (*parts, *goodput(judgement)))
 
 
 def _numbers(judgement: Judgement, runs: pl.DataFrame, label: str) -> Iterator[Part]:
