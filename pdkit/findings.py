@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import quote
 
 import polars as pl
 
@@ -16,8 +17,10 @@ from pdkit.rules import CHECKS
 from pdkit.units import show
 
 SHOWN = ("received_throughput_tok_per_s", "ttft_ms_median", "tpot_ms_median", "e2e_ms_median")
+FIGURES = f"figures as printed: {CLAIMED}"
 NOTHING_SHOWS = "nothing shows that text came back"
 _HEADLINE = "output_throughput_tok_per_s"  # the claim that a refused run was run for
+_TIME = pl.lit(1).cum_sum().over("experiment", "level").alias("time")  # which run of its level
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # categories that steer a terminal or an editor, or show nothing
 
 
@@ -36,6 +39,12 @@ class Place:
         if found is None:
             raise ValueError(f"{said!r} is no file:line")
         return cls(found[1], int(found[2]), None if found[3] is None else int(found[3]))
+
+    @property
+    def uri(self) -> str:
+        """Where the file is, percent-encoded: as it was given, or an address where that is from the disk's root."""
+        path = quote(self.file)
+        return f"file://{path}" if path.startswith("/") else path
 
     @property
     def number(self) -> str:
@@ -69,15 +78,23 @@ class Result:
     high: float | None
     sentence: str
     places: tuple[Place, ...]
-    of_refused: bool = False
     waiver: Waived | None = None
+    of_claims: bool = False  # what it speaks of was refused, and may be shown as a claim alone
+
+    @property
+    def plain(self) -> str:
+        """Its sentence on one line, and who waives it."""
+        return one_line(f"{self.sentence}; {self.waiver}" if self.waiver else self.sentence)
+
+    @property
+    def has_claims(self) -> bool:
+        """Whether its sentence holds figures that are no results."""
+        return self.of_claims and re.search(r"\d", self.sentence) is not None
 
     @property
     def said(self) -> str:
-        """Its sentence on one line; figures that are no results are called so, and a waiver is told."""
-        figures = (self.of_refused or self.severity == "refuse") and re.search(r"\d", self.sentence)
-        told = f"{one_line(self.sentence)} (figures as printed: {CLAIMED})" if figures else one_line(self.sentence)
-        return f"{told}; {one_line(str(self.waiver))}" if self.waiver else told
+        """The same, with figures that are no results called so."""
+        return f"{self.plain} ({FIGURES})" if self.has_claims else self.plain
 
 
 @dataclass(frozen=True)
@@ -89,10 +106,12 @@ class Run:
     experiment: str
     synthetic: bool | None
     level: str
+    time: int
     concurrency: float | None
     request_rate_per_s: float | None
     evidence_level: str
     verdict: Verdict
+    accepted: bool
     refused_by: list[str]
     suspected_by: list[str]
     not_evaluated: list[str]
@@ -104,6 +123,11 @@ class Run:
     published: Mapping[str, float | None]
     claimed: Mapping[str, Claim]
     voided: Mapping[str, list[str]]
+
+    @property
+    def name(self) -> str:
+        """Its level, told from other runs of the experiment at that level."""
+        return self.level if self.time == 1 else f"{self.level}, again ({self.time})"
 
     @property
     def is_refused(self) -> bool:
@@ -132,9 +156,9 @@ class Run:
         return [result for result in failures if not self.is_refused or result.rule in self.refused_by]
 
     def failed(self, *severities: Severity) -> list[Result]:
-        """The rules that failed with one of the severities, the most severe first."""
-        failures = [result for result in self.results if result.outcome == "fail" and result.severity in severities]
+        """The rules that failed, with one of the severities or with any, the most severe first."""
         order = ("refuse", "suspect", "note")
+        failures = [one for one in self.results if one.outcome == "fail" and one.severity in (severities or order)]
         return sorted(failures, key=lambda result: order.index(str(result.severity)))
 
     @property
@@ -185,6 +209,11 @@ class Unread:
     reason: str
     text: str = ""
 
+    @property
+    def place(self) -> str:
+        """`file` or `file:line`."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
 
 class Findings:
     """The table: experiments with their runs, then what was not read."""
@@ -221,7 +250,7 @@ class Findings:
         }
         return [
             _run(row, results.get(row["run_id"]), cut, judgement.waivers)
-            for row in judgement.verdicts.iter_rows(named=True)
+            for row in judgement.verdicts.with_columns(judgement.accepted(), _TIME).iter_rows(named=True)
         ]
 
     @property
@@ -264,11 +293,12 @@ def one_line(text: str) -> str:
     """A text as one line in which nothing is hidden: control and direction characters are spelt out."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_spelt(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
+    return "".join(char.encode("unicode_escape").decode() if _is_hidden(char) else char for char in text)
 
 
-def _spelt(char: str) -> str:
-    return char.encode("unicode_escape").decode()
+def _is_hidden(char: str) -> bool:
+    no_character = ord(char) & 0xFFFE == 0xFFFE  # U+FFFE, U+FFFF and their like: XML forbids them
+    return no_character or unicodedata.category(char) in _HIDDEN
 
 
 def _by_run(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
@@ -283,17 +313,21 @@ def _run(
 ) -> Run:
     empty = pl.DataFrame()
     own = {name: frames.get(row["run_id"], empty) for name, frames in cut.items()}
-    refused = row["verdict"] == NO_RESULT
+    refused, claims = row["verdict"] == NO_RESULT, not own["claimed"].is_empty()
     plain = ("run_id", "series_key", "experiment", "synthetic", "level", "concurrency", "request_rate_per_s",
-             "evidence_level", "verdict", "refused_by", "suspected_by", "not_evaluated", "sent_unknown",
-             "without_block")  # fmt: skip
+             "evidence_level", "verdict", "time", "refused_by", "suspected_by", "not_evaluated", "sent_unknown",
+             "without_block", "accepted")  # fmt: skip
     return Run(
         **{name: row[name] for name in plain},
         seen=tuple(Place(seen["source_file"], seen["source_line"]) for seen in own["seen"].iter_rows(named=True)),
         failures_waiver=waivers.get((row["run_id"], FAILURES)) if row["sent_unknown"] else None,
         results=tuple(
-            _result(r, refused=refused, waiver=waivers.get((row["run_id"], r["rule"])))
-            for r in (() if results is None else results.iter_rows(named=True))
+            _result(
+                one,
+                waiver=waivers.get((row["run_id"], one["rule"])),
+                of_claims=claims and (refused or one["severity"] == "refuse"),
+            )
+            for one in (() if results is None else results.iter_rows(named=True))
         ),
         published={seen["fact"]: seen["value"] for seen in own["published"].iter_rows(named=True)},
         claimed=dict(_claims(own["claimed"])),
@@ -301,7 +335,8 @@ def _run(
     )
 
 
-def _result(row: dict[str, Any], *, refused: bool, waiver: Waived | None) -> Result:
+def _result(row: dict[str, Any], *, waiver: Waived | None, of_claims: bool) -> Result:
+    failed = row["outcome"] == "fail"
     return Result(
         rule=row["rule"],
         outcome=row["outcome"],
@@ -311,8 +346,8 @@ def _result(row: dict[str, Any], *, refused: bool, waiver: Waived | None) -> Res
         high=row["threshold_high"],
         sentence=row["sentence"] or CHECKS[row["rule"]].title,
         places=tuple(map(Place.of, row["lines"] or [])),
-        of_refused=refused,
-        waiver=waiver if row["outcome"] == "fail" else None,
+        waiver=waiver if failed else None,
+        of_claims=of_claims and failed,
     )
 
 

@@ -84,6 +84,7 @@ def outside(low: float, high: float) -> Bound:
 ALWAYS = pl.lit(True)
 ANY = Bound(high=0)  # the share of bad ones, or a count, is not nothing
 FALSE = Bound(low=1)  # a yes-or-no claim does not hold
+SECTIONS = ("Why", "Next", "Source", "Exceptions")  # of a check's docstring
 
 
 @dataclass(frozen=True, eq=False)  # == of two expressions is a third expression
@@ -159,6 +160,12 @@ class Check:
         """One part of the docstring: `Why`, `Next`, `Source` or `Exceptions`; "" where it has none."""
         found = re.search(rf"^{heading}: (.*?)(?=^[A-Z][a-z]+: |\Z)", self.doc, re.MULTILINE | re.DOTALL)
         return " ".join(found[1].split()) if found else ""
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The parts that its docstring has, by heading, each with a capital."""
+        said = {heading: self.section(heading) for heading in SECTIONS}
+        return {heading: f"{words[:1].upper()}{words[1:]}" for heading, words in said.items() if words}
 
     def tightened(self, bounds: dict[Severity, Bound]) -> "Check":
         """With other thresholds."""

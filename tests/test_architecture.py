@@ -18,7 +18,7 @@ FLOORS = [
     ("readers", "checks", "charts"),
     ("causes", "goodput"),
     ("judge", "load", "redact", "compare", "capacity", "chain", "series", "store", "tables"),
-    ("report", "formats", "catalogue", "calibrate", "cases", "sweep", "lab"),
+    ("report", "formats", "export", "catalogue", "calibrate", "cases", "sweep", "lab"),
     ("__init__",),
     ("cli",),
     ("__main__",),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pdkit
 from pdkit.findings import Findings, Result, Run
-from pdkit.results import Judgement, Waived
+from pdkit.results import Judgement
 
 
 def text(judgement: Judgement) -> str:
@@ -21,10 +21,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "runs": [_run(run) for run in found.runs],
         "missing": [{"run_id": run.run_id} | _level(run) for run in found.runs if run.is_missing],
         "not_read": [{"path": file.file, "reason": file.reason} for file in found.files_not_read],
-        "unread_lines": [
-            {"line": f"{line.file}:{line.line}", "reason": line.reason, "text": line.text}
-            for line in found.unread_lines
-        ],
+        "unread_lines": [{"line": line.place, "reason": line.reason, "text": line.text} for line in found.unread_lines],
         "experiments": [{"experiment": one.name, "title": one.title} for one in found.experiments],
         "conclusions": [f"{one.name}: {one.conclusion}" for one in found.experiments],
         "decided": found.decided,
@@ -70,12 +67,8 @@ def _result(result: Result) -> dict[str, Any]:
         "threshold": {"low": result.low, "high": result.high},
         "says": result.sentence,
         "lines": [str(place) for place in result.places],
-        "waiver": _waiver(result.waiver),
+        "waiver": result.waiver and vars(result.waiver) | {"expiry": str(result.waiver.expiry)},
     }
-
-
-def _waiver(waiver: Waived | None) -> dict[str, str] | None:
-    return {"reason": waiver.reason, "owner": waiver.owner, "expiry": str(waiver.expiry)} if waiver else None
 
 
 def _limit(value: float | None) -> float | str | None:

@@ -63,7 +63,7 @@ def _unread(found: Findings) -> Iterator[str]:
     if lines := found.unread_lines:
         yield f"{plural(len(lines), 'line')} not understood:\n"
     for line in lines:
-        yield f"  {one_line(line.file)}:{line.line}: {one_line(line.reason)}\n"
+        yield f"  {one_line(line.place)}: {one_line(line.reason)}\n"
 
 
 def _not_read(found: Findings) -> Iterator[str]:
