@@ -1,5 +1,6 @@
 """The command line, thin over the library; whatever is heavy is imported by the command that needs it."""
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pdkit.evidence import Evidence
     from pdkit.results import Judgement
 
+_FORMATS = ["text", "json", "sarif", "junit", "github", "markdown"]  # modules of pdkit/formats
 _SILENT_S = 1.0  # work that takes longer says what it does
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 _THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
@@ -47,14 +49,24 @@ def main() -> None:
 @main.command()
 @_PATHS
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+    "--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="How to print it."
+)
+@click.option(
+    "--tables", type=click.Path(path_type=Path, file_okay=False), help="Also write CSV and Parquet into this folder."
 )
 @click.option("--strict", is_flag=True, help="Doubts fail as well.")
 @_THRESHOLDS
 @_WAIVERS
 @_REDACT
 def check(
-    *, paths: tuple[Path, ...], form: str, strict: bool, thresholds: Path | None, waivers: Path | None, redact: bool
+    *,
+    paths: tuple[Path, ...],
+    form: str,
+    tables: Path | None,
+    strict: bool,
+    thresholds: Path | None,
+    waivers: Path | None,
+    redact: bool,
 ) -> None:
     """Print verdicts and findings for the logs in PATHS (files or folders).
 
@@ -65,11 +77,18 @@ def check(
     \b
       pdkit check results/
       pdkit check bench.log result.jsonl --format json
+      pdkit check results/ --format sarif --tables tables/ > pdkit.sarif
     """
     from importlib import import_module
 
     judgement = _judged(paths, thresholds, waivers, redact=redact)
-    click.echo(import_module(f"pdkit.formats.{form}").text(judgement), nl=False)
+    if tables:
+        from pdkit.export import write_tables
+
+        write_tables(judgement, tables)
+    options = {"colour": _in_colour()} if form == "text" else {}
+    # `color`: what is printed is whole; click would take marks out of it where no terminal reads
+    click.echo(import_module(f"pdkit.formats.{form}").text(judgement, **options), nl=False, color=True)
     for waiver in judgement.idle_waivers if form not in ("text", "json") else ():
         click.echo(f"{waivers}: the waiver for {waiver} matches no finding", err=True)
     sys.exit(0 if judgement.accepted(strict=strict).all() else 1)
@@ -138,7 +157,10 @@ def explain(rule: str) -> None:
 @main.command()
 @_PATHS
 @click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+    "--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="How to print it."
+)
+@click.option(
+    "--tables", type=click.Path(path_type=Path, file_okay=False), help="Also write CSV and Parquet into this folder."
 )
 @_THRESHOLDS
 @_REDACT
@@ -202,6 +224,13 @@ def _nothing(evidence: "Evidence") -> str:
     if evidence.sources.height:
         return f"{plural(evidence.sources.height, 'file')}, none that a reader knows; see `pdkit list readers`"
     return "no files; name logs or folders that hold some"
+
+
+def _in_colour() -> bool:
+    """On a terminal that can, unless NO_COLOR says no; FORCE_COLOR says yes to a file too (both: no)."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def _parameter(given: str) -> tuple[str, Any]:
