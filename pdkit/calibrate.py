@@ -93,7 +93,9 @@ def _behind(refused: pl.DataFrame) -> Iterator[str]:
     for (rule, voids), rows in refused.group_by("rule", "voids", maintain_order=True):
         yield f"{rule} refused {plural(rows.height, 'run')} ({' and '.join(voids)}): {CHECKS[str(rule)].title}"
         for row in rows.head(_SHOWN).iter_rows(named=True):
-            yield f"  {' '.join(row['files'])} ({row['level']}): {row['sentence']}"
+            first, *others = row["files"]
+            where = f"{first} and {plural(len(others), 'file')} more" if others else first
+            yield f"  {where} ({row['level']}): {row['sentence']}"
         if rows.height > _SHOWN:
             yield f"  and {rows.height - _SHOWN} more"
 

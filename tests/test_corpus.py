@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pdkit.calibrate import refusals
 from pdkit.judge import judge
 from pdkit.load import load
 from pdkit.results import Judgement
@@ -61,6 +62,29 @@ def test_with_per_request_evidence_every_silent_failure_is_refused():
     assert {verdict for *_, verdict in bad} == {"no measured result"}
 
 
+def test_from_the_record_alone_only_short_answers_that_all_came_back_are_merely_doubted():
+    """Nothing in a record says that stopping early was forbidden: docs/decisions/0010."""
+    bad = [row for row in verdicts(judged(RECORD)) if row[2] == "bad"]
+    assert len(bad) == 14  # one left no record
+    doubted = [(name.rpartition("/")[2], verdict) for name, _, _, verdict in bad if verdict != "no measured result"]
+    assert doubted == [("c-partial-cut64of256-abort-sglang-0.5.23", "measured, with doubts")]
+
+
+@pytest.mark.parametrize("given", [(CONSOLE, RECORD), (CONSOLE,), (RECORD,)], ids=["both", "console", "record"])
+def test_no_rule_takes_any_number_of_a_healthy_run(given: tuple[str, ...]):
+    refused = refusals(judged(*given)).join(judged(*given).facts.select("run_id", "concurrency"), on="run_id")
+    rows = refused.select("experiment", "concurrency", "rule").rows()
+    assert [row for row in rows if truth(row[0], row[1]) == "good"] == []
+
+
+@pytest.mark.parametrize("given", [(CONSOLE, RECORD), (CONSOLE,), (RECORD,)], ids=["both", "console", "record"])
+def test_healthy_runs_are_doubted_only_for_what_the_simulation_is(given: tuple[str, ...]):
+    """Short runs of few requests, from a server that gives every prompt one text: docs/calibration.md."""
+    rows = judged(*given).verdicts.select("experiment", "concurrency", "suspected_by").rows()
+    doubts = {rule for name, users, rules in rows if truth(name, users) == "good" for rule in rules}
+    assert doubts <= {"PD106", "PD502", "PD508"}
+
+
 def test_from_the_console_alone_only_three_empty_answers_of_24_are_merely_doubted():
     doubted = [
         (name, users)
@@ -103,6 +127,30 @@ def test_healthy_samples_of_every_version_are_believed(name: str):
 def test_faulty_samples_are_refused(name: str):
     judgement = judged(f"sglang-samples/*{name}*.txt")
     assert judgement.verdicts["verdict"].cast(str).to_list() == ["no measured result"]
+
+
+def test_of_the_samples_with_details_only_the_healthy_records_are_believed():
+    judgement = judged("sglang-samples/details*.jsonl")
+    lines = judgement.evidence.runs.select("run_id", "source_file", "source_line")
+    told = judgement.verdicts.select("run_id", pl.col("verdict").cast(str)).join(lines, on="run_id")
+    believed = told.filter(pl.col("verdict").is_in(BELIEVED)).select("source_file", "source_line").rows()
+    assert sorted((Path(name).name, line) for name, line in believed) == [
+        ("details_0.4.6-0.5.3.jsonl", 1),
+        ("details_0.5.23.jsonl", 1),  # then: 3 of 5 failed, half empty, all empty
+    ]
+    assert set(told.filter(~pl.col("verdict").is_in(BELIEVED))["verdict"]) == {"no measured result"}
+
+
+def test_each_refusal_of_a_public_run_is_one_that_docs_calibration_argues():
+    refused = refusals(judged("public/**/*"))
+    owners = [files[0].rpartition("/public/")[2].partition("/")[0] for files in refused["files"]]
+    assert set(zip(refused["rule"], owners, strict=True)) == {
+        ("PD101", "sgl-project__sglang"),
+        ("PD201", "sgl-project__sglang"),
+        ("PD203", "sgl-project__sglang"),
+        ("PD401", "shun8686__for_debug"),
+        ("PD501", "TonyLi15__sglang-benchmark"),
+    }
 
 
 def test_no_public_run_is_refused_by_an_output_or_identity_rule_but_the_known_fake():

@@ -10,12 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 from logs import details, log, record, write
 
-from pdkit import tables
+from pdkit import report, tables
 from pdkit.cli import main
 from pdkit.judge import judge
 from pdkit.load import load
 from pdkit.policy import Waiver, read_waivers
 from pdkit.results import Judgement
+from tests import inprocess
 
 DOCS = Path(__file__).parents[1] / "docs"
 LAST_DAY = date(2099, 12, 31)
@@ -195,6 +196,31 @@ def test_a_waiver_that_is_wrong_is_a_wrong_call(empty, tmp_path):
 def test_the_example_of_the_docs_is_read(tmp_path):
     example = re.search(r"```toml\n(.*?)```", (DOCS / "waivers.md").read_text("utf-8"), re.DOTALL)
     assert [w.rule for w in read_waivers(write(tmp_path / "w.toml", example[1]))] == ["PD508", "PD403"]
+
+
+def test_a_report_shows_waivers_and_bounds_and_the_files_they_are_from(empty, tmp_path):
+    rules = waived(judge(load(empty)), "PD101")
+    idle = Waiver("PD301", "x", "ada", LAST_DAY, run_id="0123456789ab")
+    files = {
+        "waivers": str(write(tmp_path / "mine" / "w.toml", toml(*rules, idle))),
+        "thresholds": str(write(tmp_path / "mine" / "t.toml", "[PD508]\nsuspect = { below = 30, instead_of = 60 }\n")),
+    }
+    plain, masked = (
+        report.build("sweep_review", [empty], out=tmp_path / name, parameters=files | more, engine=inprocess.NAME)
+        for name, more in (("plain", {}), ("masked", {"redact": True}))
+    )
+    page = plain.html.read_text("utf-8")
+    assert SAID in page
+    assert "The waiver for PD301 of 0123456789ab matches no finding." in page
+    assert re.search(
+        r"PD508.*suspect unless at least 30.*looser than the default.*suspect unless at least 60", page, re.DOTALL
+    )
+    assert all(file in page for file in files.values())
+    assert not any(file in masked.html.read_text("utf-8") for file in files.values())
+    assert json.loads(plain.json.read_text("utf-8"))["decided"] == [
+        "PD508: suspect unless at least 30, looser than at least 60",
+        "the waiver for PD301 of 0123456789ab matches no finding",
+    ]
 
 
 # --- what makes two runs the same series ----------------------------------------------------------------------------
