@@ -146,6 +146,35 @@ def report(
 
 
 @main.command()
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
+)
+@_THRESHOLDS
+@_REDACT
+def compare(*, baseline: Path, candidate: Path, form: str, thresholds: Path | None, redact: bool) -> None:
+    """Hold the runs in CANDIDATE against those in BASELINE (each a file or a folder), level by level.
+
+    Prints what differs, whether the two may be compared, and what both then say; one run a side has no winner.
+    Exit code 0: all that both sides have was compared. 1: something was refused. 2: wrong call.
+
+    \b
+      pdkit compare results/before results/after
+    """
+    from pdkit import compare as comparing
+    from pdkit.formats import comparison as formats
+    from pdkit.policy import read_thresholds
+
+    bounds = read_thresholds(thresholds) if thresholds else None
+    with _progress("comparing"):
+        sides = _evidence((baseline,)), _evidence((candidate,))
+        compared = comparing.compare(*sides, thresholds=bounds, redact=redact)
+    click.echo({"text": formats.text, "json": formats.json}[form](compared), nl=False)
+    sys.exit(0 if compared.is_comparable else 1)
+
+
+@main.command()
 @click.argument("rule")
 def explain(rule: str) -> None:
     """Print the page of a RULE: what it claims, why, what to look at next, where its threshold comes from."""
@@ -157,10 +186,7 @@ def explain(rule: str) -> None:
 @main.command()
 @_PATHS
 @click.option(
-    "--format", "form", type=click.Choice(_FORMATS), default="text", show_default=True, help="How to print it."
-)
-@click.option(
-    "--tables", type=click.Path(path_type=Path, file_okay=False), help="Also write CSV and Parquet into this folder."
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
 )
 @_THRESHOLDS
 @_REDACT

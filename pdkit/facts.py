@@ -421,6 +421,7 @@ def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
     sums = [_placed(listed, name, place) for name in AGGREGATES]
     said = wide.select("run_id", "experiment").join(evidence.experiments, on="experiment")
     from_manifest = [_placed(said, fact, place) for fact in SAID.values()]
+    from_manifest += [_placed(said.drop_nulls(name), name, place) for name in ("model", "topology")]
     every = pl.concat([claims, *runs, *states, *sums, *from_manifest, *_places_of_claims(evidence, wide, place)])
     return every.unique(maintain_order=True)
 

@@ -193,11 +193,7 @@ class Experiment:
 
     def places(self, places: Iterable[Place]) -> list[str]:
         """`bench.log:13,21`: the lines by file, below the experiment's folder."""
-        by_file: dict[str, list[str]] = {}
-        for place in places:
-            file = posixpath.relpath(place.file, self.folder) if self.folder else place.file
-            by_file.setdefault(file, []).append(place.number)
-        return [f"{file}:{','.join(numbers)}" for file, numbers in by_file.items()]
+        return below(self.folder, places)
 
 
 @dataclass(frozen=True)
@@ -231,7 +227,7 @@ class Findings:
         sources = self._judgement.evidence.sources
         paths = {str(key[0]): group["path"].to_list() for key, group in sources.group_by("experiment")}
         return [
-            Experiment(name, title, sentence, tuple(runs[name]), _common(paths.get(name, [])))
+            Experiment(name, title, sentence, tuple(runs[name]), common_folder(paths.get(name, [])))
             for name, title, sentence in self._judgement.conclusions.iter_rows()
         ]
 
@@ -287,6 +283,15 @@ class Findings:
 def heading_of(fact: str) -> str:
     """The head of a column that shows it."""
     return METRICS[fact].axis.replace(" output throughput", "").replace(" latency", "")
+
+
+def below(folder: str, places: Iterable[Place]) -> list[str]:
+    """`bench.log:13,21`: the lines by file, each file as it is called below the folder."""
+    by_file: dict[str, list[str]] = {}
+    for place in places:
+        file = posixpath.relpath(place.file, folder) if folder else place.file
+        by_file.setdefault(file, []).append(place.number)
+    return [f"{file}:{','.join(numbers)}" for file, numbers in by_file.items()]
 
 
 def one_line(text: str) -> str:
@@ -364,7 +369,7 @@ def _voided(refused: pl.DataFrame) -> dict[str, list[str]]:
     return {str(key[0]): group["rule"].to_list() for key, group in pairs.group_by("voids", maintain_order=True)}
 
 
-def _common(paths: list[str]) -> str:
+def common_folder(paths: list[str]) -> str:
     """The folder that all lie in; "" where there is none, or some are given from the root and some are not."""
     one_kind = len({posixpath.isabs(path) for path in paths}) == 1
     return posixpath.commonpath([posixpath.dirname(path) for path in paths]) if one_kind else ""

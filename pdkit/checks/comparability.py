@@ -20,16 +20,18 @@ def _differs(*facts: str) -> pl.Expr:
     return pl.max_horizontal(pl.col(fact) != pl.col(f"base__{fact}") for fact in facts)
 
 
-def _weights(model: pl.Expr) -> pl.Expr:
+def weights(model: pl.Expr) -> pl.Expr:
+    """The weights' own name, under whatever path."""
     return pl.coalesce(model.str.extract(_CACHED), model.str.extract(_LAST)).str.to_lowercase()
 
 
-def _card(gpu: pl.Expr) -> pl.Expr:
+def card(gpu: pl.Expr) -> pl.Expr:
+    """A GPU's name, however it is spelt."""
     return gpu.str.to_lowercase().str.replace("nvidia", "").str.replace_all(r"[\s_-]", "")
 
 
-_OTHER_MODEL = _weights(c.model) != _weights(base.model)
-_OTHER_GPU = _card(c.gpu) != _card(base.gpu)
+_OTHER_MODEL = weights(c.model) != weights(base.model)
+_OTHER_GPU = card(c.gpu) != card(base.gpu)
 _OTHER_ENGINE = c.backend.str.extract(_ENGINE) != base.backend.str.extract(_ENGINE)
 _UNKNOWN_COUNT = c.gpu_count.is_null() | base.gpu_count.is_null()
 
