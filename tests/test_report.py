@@ -233,7 +233,7 @@ def test_a_notebook_without_a_judgement_is_no_report(tmp_path, notebook, in_repo
 
 def test_thresholds_are_read_and_a_wrong_file_is_an_error(tmp_path, in_repository):
     file = tmp_path / "thresholds.toml"
-    file.write_text("[PD508]\nsuspect = { below = 1e-9 }\n")
+    file.write_text("[PD508]\nsuspect = { below = 1e-9, instead_of = 60 }\n")
     assert build(tmp_path / "out", thresholds=str(file)).html.exists()
     with pytest.raises(PdkitError, match="no such thresholds file"):
         build(tmp_path / "out", thresholds="nowhere.toml")
@@ -249,6 +249,8 @@ def test_parameters_are_read_without_running_the_notebook():
         "paths": ([SPLIT], "list[str]"),
         "title": ("Sweep review", "str"),
         "thresholds": (None, "str | None"),
+        "waivers": (None, "str | None"),
+        "slos": ([], "list[str]"),
         "redact": (False, "bool"),
     }
 
