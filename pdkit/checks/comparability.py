@@ -247,8 +247,8 @@ def quality_is_shown() -> tuple[Rule, ...]:
     Why: a kernel that computes something else can be very fast.
     Next: run an evaluation on both sides.
     Source: MLPerf TEST01 and TEST07; InferenceX evaluates.
-    Exceptions: no log that pdkit reads holds an evaluation: say beside the comparison which one was run. A backend names
-    the engine by custom only; one engine through another of its own endpoints is one engine.
+    Exceptions: no log that pdkit reads holds an evaluation: say beside the comparison which one was run. A backend
+    names the engine by custom only; one engine through another of its own endpoints is one engine.
     """
     other = "backend {backend} against {base__backend}, another engine, and no log says that answers are as good"
     return (
