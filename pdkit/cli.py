@@ -22,6 +22,7 @@ _SILENT_S = 1.0  # work that takes longer says what it does
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 _THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
 _WAIVERS = click.option("--waivers", type=click.Path(path_type=Path), help="TOML file with findings that you accept.")
+_SLOS = click.option("--slo", "slos", multiple=True, metavar="METRIC=MS", help="Count goodput, as in ttft_ms=500.")
 _REDACT = click.option("--redact", is_flag=True, help="Mask hosts, addresses and paths.")
 
 
@@ -57,6 +58,7 @@ def main() -> None:
 @click.option("--strict", is_flag=True, help="Doubts fail as well.")
 @_THRESHOLDS
 @_WAIVERS
+@_SLOS
 @_REDACT
 def check(
     *,
@@ -66,6 +68,7 @@ def check(
     strict: bool,
     thresholds: Path | None,
     waivers: Path | None,
+    slos: tuple[str, ...],
     redact: bool,
 ) -> None:
     """Print verdicts and findings for the logs in PATHS (files or folders).
@@ -81,7 +84,7 @@ def check(
     """
     from importlib import import_module
 
-    judgement = _judged(paths, thresholds, waivers, redact=redact)
+    judgement = _judged(paths, thresholds=thresholds, waivers=waivers, slos=slos, redact=redact)
     if tables:
         from pdkit.export import write_tables
 
@@ -115,6 +118,7 @@ def check(
 )
 @_THRESHOLDS
 @_WAIVERS
+@_SLOS
 @_REDACT
 def report(
     *,
@@ -125,6 +129,7 @@ def report(
     given: tuple[str, ...],
     thresholds: Path | None,
     waivers: Path | None,
+    slos: tuple[str, ...],
     redact: bool,
 ) -> None:
     """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
@@ -137,7 +142,7 @@ def report(
     from pdkit import report as reports
 
     files = {name: str(file) for name, file in (("thresholds", thresholds), ("waivers", waivers)) if file}
-    options = {"title": title, "redact": redact or None, **files}
+    options = {"title": title, "redact": redact or None, "slos": list(slos) or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
     with _progress(f"running {name} on {len(paths)} path(s)"):
         written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters)
@@ -201,7 +206,7 @@ def calibrate(*, paths: tuple[Path, ...], form: str, thresholds: Path | None, re
     """
     from pdkit import calibrate as calibration
 
-    judgement = _judged(paths, thresholds, None, redact=redact)
+    judgement = _judged(paths, thresholds=thresholds, redact=redact)
     click.echo((calibration.text if form == "text" else calibration.json_text)(judgement), nl=False)
 
 
@@ -215,12 +220,21 @@ def list_(what: str) -> None:
         click.echo(line)
 
 
-def _judged(paths: tuple[Path, ...], thresholds: Path | None, waivers: Path | None, *, redact: bool) -> "Judgement":
+def _judged(
+    paths: tuple[Path, ...],
+    *,
+    thresholds: Path | None,
+    redact: bool,
+    waivers: Path | None = None,
+    slos: tuple[str, ...] = (),
+) -> "Judgement":
+    from pdkit.goodput import read_slos
     from pdkit.judge import judge
     from pdkit.policy import read_thresholds, read_waivers
 
     bounds = read_thresholds(thresholds) if thresholds else None
     accepted = read_waivers(waivers) if waivers else ()
+    bounds_in_ms = read_slos(slos)
     with _progress(f"reading {len(paths)} path(s)"):
         evidence = _evidence(paths)
     if redact:
@@ -228,7 +242,7 @@ def _judged(paths: tuple[Path, ...], thresholds: Path | None, waivers: Path | No
 
         evidence, accepted = redacted(evidence), redacted_waivers(accepted)
     with _progress(f"judging {evidence.runs.height} sightings"):
-        return judge(evidence, thresholds=bounds, waivers=accepted)
+        return judge(evidence, thresholds=bounds, waivers=accepted, slos=bounds_in_ms)
 
 
 def _evidence(paths: tuple[Path, ...]) -> "Evidence":

@@ -11,10 +11,11 @@ from urllib.parse import quote
 
 import polars as pl
 
+from pdkit.goodput import worded
 from pdkit.metrics import METRICS
 from pdkit.results import CLAIMED, FAILURES, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict, Waived
 from pdkit.rules import CHECKS
-from pdkit.units import show
+from pdkit.units import plural, show
 
 SHOWN = ("received_throughput_tok_per_s", "ttft_ms_median", "tpot_ms_median", "e2e_ms_median")
 FIGURES = f"figures as printed: {CLAIMED}"
@@ -98,6 +99,23 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Cause:
+    """Why a refused run has no text: the likely cause with its lines, or what would show one."""
+
+    name: str | None
+    sentence: str
+    places: tuple[Place, ...]
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"cause": self.name, "says": self.sentence, "lines": [str(place) for place in self.places]}
+
+    def __str__(self) -> str:
+        return f"{'likely cause' if self.name else 'cause'}: {self.sentence}"
+
+
+@dataclass(frozen=True)
 class Run:
     """One run with its verdict, what each rule says of it, what may be published, and what was merely claimed."""
 
@@ -123,6 +141,8 @@ class Run:
     published: Mapping[str, float | None]
     claimed: Mapping[str, Claim]
     voided: Mapping[str, list[str]]
+    cause: Cause | None = None
+    goodput: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -143,6 +163,19 @@ class Run:
     def claim(self) -> Claim | None:
         """The output throughput that it claims."""
         return self.claimed.get(_HEADLINE)
+
+    @property
+    def goodput_said(self) -> str:
+        """How many requests met all SLOs, of all sent, beside what the client says."""
+        if not self.goodput:
+            return ""
+        if self.goodput["why_not"]:
+            return str(self.goodput["why_not"])
+        client = self.goodput["client_attainment_ratio"]
+        beside = "" if client is None else f"; the client says {show(client, 'ratio')}"
+        share = show(self.goodput["attainment_ratio"], "ratio")
+        counted = f"{self.goodput['good']:,} of {plural(self.goodput['sent'], 'request')} sent ({share})"
+        return f"{counted}, {show(self.goodput['goodput_per_s'], 'req/s')}{beside}"
 
     @property
     def passed(self) -> list[str]:
@@ -243,6 +276,8 @@ class Findings:
             "published": _by_run(judgement.published),
             "claimed": _by_run(judgement.claimed),
             "voided": _by_run(judgement.views.filter(pl.col("severity") == "refuse")),
+            "causes": _by_run(judgement.causes),
+            "goodput": _by_run(judgement.goodput),
         }
         return [
             _run(row, results.get(row["run_id"]), cut, judgement.waivers)
@@ -258,6 +293,13 @@ class Findings:
             for row in self._judgement.changed.iter_rows(named=True)
         ]
         return [*bounds, *(f"the waiver for {waiver} matches no finding" for waiver in self._judgement.idle_waivers)]
+
+    def goodput(self, experiment: Experiment) -> list[str]:
+        """A line a run, below one that names the SLOs; none where none was given."""
+        if not self._judgement.slos:
+            return []
+        head = f"within {worded(self._judgement.slos)}, of all sent:"
+        return [head, *(f"  {run.name}: {run.goodput_said}" for run in experiment.runs)]
 
     @property
     def unread_lines(self) -> list[Unread]:
@@ -337,7 +379,14 @@ def _run(
         published={seen["fact"]: seen["value"] for seen in own["published"].iter_rows(named=True)},
         claimed=dict(_claims(own["claimed"])),
         voided=_voided(own["voided"]),
+        cause=next(_causes(own["causes"]), None),
+        goodput=next(own["goodput"].drop("run_id", strict=False).iter_rows(named=True), None),
     )
+
+
+def _causes(found: pl.DataFrame) -> Iterator[Cause]:
+    for row in found.iter_rows(named=True):
+        yield Cause(row["cause"], row["sentence"], tuple(map(Place.of, row["lines"])))
 
 
 def _result(row: dict[str, Any], *, waiver: Waived | None, of_claims: bool) -> Result:

@@ -1,6 +1,7 @@
 """Imports point down; rooms on one floor have no door between them; third parties have rooms too."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,10 @@ FLOORS = [
     ("metrics", "evidence", "machines"),
     ("results",),
     ("rules", "parts"),
-    ("facts", "stats", "policy", "findings"),
+    ("facts", "stats", "policy"),
     ("readers", "checks", "charts"),
     ("causes", "goodput"),
-    ("judge", "load", "redact", "capacity", "chain", "series", "store", "tables"),
+    ("judge", "load", "redact", "findings", "capacity", "chain", "series", "store", "tables"),
     ("compare",),
     ("report", "formats", "export", "catalogue", "calibrate", "cases", "sweep", "lab"),
     ("__init__",),
@@ -103,3 +104,10 @@ def test_help_loads_nothing_heavy():
     code = f"import sys\nimport pdkit.cli\nprint([m for m in {heavy!r} if m in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said.strip() == "[]"
+
+
+def test_the_page_on_architecture_names_every_module_on_its_floor():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| (\d+) \| ([^|]+) \|", page, re.MULTILINE))
+    shown = {name.strip("`/ "): int(floor) for floor, names in rows.items() for name in names.split(",")}
+    assert shown == {room(path): FLOOR_OF[room(path)] for path in modules()}

@@ -42,8 +42,10 @@ def _run(run: Run) -> dict[str, Any]:
         "refused_by": run.refused_by,
         "suspected_by": run.suspected_by,
         "not_evaluated": run.not_evaluated,
+        "cause": run.cause and run.cause.document,
         "voided": dict(run.voided),
         "published": dict(run.published),
+        "goodput": run.goodput,
         "claimed": {fact: claim.value for fact, claim in run.claimed.items()},
         "results": [_result(result) for result in run.results],
     }

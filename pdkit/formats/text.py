@@ -19,7 +19,7 @@ def text(judgement: Judgement, *, colour: bool = False) -> str:
     for experiment in found.experiments:
         parts += [f"{one_line(experiment.heading)}\n", f"  {experiment.conclusion}\n", "\n"]
         parts += _table(experiment, colour=colour)
-        parts += ["\n", *_findings(experiment), "\n"]
+        parts += ["\n", *_findings(experiment), *(f"  {said}\n" for said in found.goodput(experiment)), "\n"]
     return "".join([*parts, *(f"{one_line(said)}\n" for said in found.decided), *_unread(found), *_not_read(found)])
 
 
@@ -55,6 +55,9 @@ def _findings(experiment: Experiment) -> Iterator[str]:
 def _of_refused(run: Run, experiment: Experiment) -> Iterator[str]:
     if run.suspected_by:
         yield f"  {run.level}: doubted as well by {listed(run.suspected_by)}\n"
+    if run.cause:
+        yield f"  {run.level}: {one_line(str(run.cause))}\n"
+        yield from (f"      {one_line(place)}\n" for place in experiment.places(run.cause.places))
     if run.claim:
         yield f"  {run.level}: {run.claim} ({one_line(experiment.places([run.claim.place])[0])})\n"
 
@@ -62,15 +65,12 @@ def _of_refused(run: Run, experiment: Experiment) -> Iterator[str]:
 def _unread(found: Findings) -> Iterator[str]:
     if lines := found.unread_lines:
         yield f"{plural(len(lines), 'line')} not understood:\n"
-    for line in lines:
-        yield f"  {one_line(line.place)}: {one_line(line.reason)}\n"
+    yield from (f"  {one_line(line.place)}: {one_line(line.reason)}\n" for line in lines)
 
 
 def _not_read(found: Findings) -> Iterator[str]:
     """Files that nobody read, and files that were read only in part."""
     if files := found.files_not_read:
         yield f"{plural(len(files), 'file')} not read:\n"
-    for file in files:
-        yield f"  {one_line(file.file)}: {one_line(file.reason)}\n"
-    for file in found.files_read_in_part:
-        yield f"{one_line(file.file)}: {one_line(file.reason)}\n"
+    yield from (f"  {one_line(file.file)}: {one_line(file.reason)}\n" for file in files)
+    yield from (f"{one_line(file.file)}: {one_line(file.reason)}\n" for file in found.files_read_in_part)
