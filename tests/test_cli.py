@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,58 @@ def test_a_mistake_in_a_file_is_one_sentence(tmp_path, name, text, sentence):
 
 def test_an_empty_folder_has_no_files(tmp_path):
     assert complaint(pdkit("check", tmp_path)).endswith("no files; name logs or folders that hold some")
+
+
+# --- the other formats ----------------------------------------------------------------------------------------------
+
+
+BEGINNINGS = {
+    "text": "all-empty: ", "json": "{", "sarif": "{", "junit": "<?xml", "github": "::error ", "markdown": "###",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "beginning"), BEGINNINGS.items())
+def test_every_format_prints_and_keeps_the_exit_code(in_repository, form, beginning):
+    result = pdkit("check", "data/real-client/all-empty", "--format", form)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.stdout.startswith(beginning)
+    assert result.stdout.endswith("\n")
+
+
+def in_shell(**environment: str) -> str:
+    command = [sys.executable, "-m", "pdkit", "check", "data/real-client/all-empty"]
+    bare = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=bare | environment).stdout
+
+
+def on_terminal(**environment: str) -> str:
+    """What comes out where standard output is a terminal."""
+    shown, told = os.openpty()
+    command = [sys.executable, "-m", "pdkit", "check", "data/real-client/all-empty"]
+    bare = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    with subprocess.Popen(command, stdout=told, env=bare | {"TERM": "xterm"} | environment) as process:
+        os.close(told)
+        parts = []
+        try:
+            while part := os.read(shown, 4096):
+                parts.append(part)
+        except OSError:  # Linux says so when the other end is closed
+            pass
+        process.wait()
+    os.close(shown)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def test_colour_is_for_terminals(in_repository):
+    plain = in_shell()
+    assert "\x1b" not in plain
+    coloured = on_terminal()
+    assert "\x1b[31mno measured result\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[\d+m", "", coloured) == plain
+    assert on_terminal(NO_COLOR="1") == plain
+    assert on_terminal(TERM="dumb") == plain
+    assert in_shell(FORCE_COLOR="1") == coloured
+    assert in_shell(FORCE_COLOR="1", NO_COLOR="1") == plain
 
 
 # --- the JSON document ----------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def text(judgement: Judgement) -> str:
 
 def _commands(experiment: Experiment) -> Iterator[str]:
     for run in experiment.runs:
-        name, told, notes = f"{experiment.name}, {run.level}", run.told, run.failed("note")
+        name, told, notes = f"{experiment.name}, {run.name}", run.told, run.failed("note")
         if run.is_refused:
             kind = "warning" if run.accepted else "error"  # where all that refuses it is waived
             lines = [*_lines(experiment, told), *_rest(run)]

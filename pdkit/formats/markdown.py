@@ -14,7 +14,7 @@ from pdkit.units import listed, plural
 
 _ROOM = 65_000  # GitHub takes 65,536 characters; the rest is for saying what was left out
 _LONGEST = 300  # characters of one text from a log
-_MARKUP = re.compile(r"[&<>`*_~|\\\[\]#@$^{}!]|:(?=\S)")
+_MARKUP = re.compile(r"[&<>`*_~|\\\[\]#@$^{}!]|:(?=\S)|(?<=www)\.", re.IGNORECASE)
 _SIGNS = re.compile(r"[@#$]|://|\bwww\.|\bGH-\d|\b[0-9a-f]{7,40}\b", re.IGNORECASE)
 Block = tuple[str, list[str], str]  # head, rows, foot
 
@@ -63,8 +63,6 @@ def _run(experiment: Experiment, run: Run) -> Iterator[str]:
     for one in run.told:
         said = escaped(one.plain if claims else one.said)
         yield f"  - {one.rule}: {said} {escaped('  '.join(experiment.places(one.places)), code=True)}\n"
-    if run.cause:
-        yield f"  - {escaped(str(run.cause))} {escaped('  '.join(experiment.places(run.cause.places)), code=True)}\n"
     if run.is_refused and run.suspected_by:
         yield f"  - doubted as well by {listed(run.suspected_by)}\n"
 
