@@ -63,6 +63,8 @@ def _run(experiment: Experiment, run: Run) -> Iterator[str]:
     for one in run.told:
         said = escaped(one.plain if claims else one.said)
         yield f"  - {one.rule}: {said} {escaped('  '.join(experiment.places(one.places)), code=True)}\n"
+    if run.cause:
+        yield f"  - {escaped(str(run.cause))} {escaped('  '.join(experiment.places(run.cause.places)), code=True)}\n"
     if run.is_refused and run.suspected_by:
         yield f"  - doubted as well by {listed(run.suspected_by)}\n"
 
