@@ -321,3 +321,10 @@ def test_the_front_door_says_what_it_has():
     assert {"load", "judge", "charts", "tables", "report"} <= set(dir(pdkit))
     with pytest.raises(AttributeError, match="it has __version__"):
         _ = pdkit.lode
+
+
+def test_every_parameter_of_a_report_is_shown_on_its_page():
+    notebook = nbformat.read(Path(__file__).parents[1] / "notebooks" / "sweep_review.ipynb", as_version=4)
+    shown = next(cell.source for cell in notebook.cells if cell.id == "versions")
+    for name in report.parameters_of("sweep_review"):
+        assert f"{name}={name}" in shown
