@@ -15,13 +15,13 @@ from pdkit.goodput import worded
 from pdkit.metrics import METRICS
 from pdkit.results import CLAIMED, FAILURES, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict, Waived
 from pdkit.rules import CHECKS
-from pdkit.units import plural, show
+from pdkit.units import listed, plural, show
 
 SHOWN = ("received_throughput_tok_per_s", "ttft_ms_median", "tpot_ms_median", "e2e_ms_median")
 FIGURES = f"figures as printed: {CLAIMED}"
 NOTHING_SHOWS = "nothing shows that text came back"
 _HEADLINE = "output_throughput_tok_per_s"  # the claim that a refused run was run for
-_TIME = pl.lit(1).cum_sum().over("experiment", "level").alias("time")  # which run of its level
+_TIME = pl.int_range(1, pl.len() + 1).over("experiment", "level").alias("time")  # which run of its level
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # categories that steer a terminal or an editor, or show nothing
 
 
@@ -187,6 +187,13 @@ class Run:
         """Refusals and doubts, the graver first; of a refused run only what refused it: its doubts are merely named."""
         failures = self.failed("refuse", "suspect")
         return [result for result in failures if not self.is_refused or result.rule in self.refused_by]
+
+    @property
+    def also(self) -> list[tuple[str, tuple[Place, ...]]]:
+        """Of a refused run: its likely cause with its lines, and the rules that doubt it as well."""
+        said = [(str(self.cause), self.cause.places)] if self.cause else []
+        doubts = self.suspected_by if self.is_refused else []
+        return said + ([(f"doubted as well by {listed(doubts)}", ())] if doubts else [])
 
     def failed(self, *severities: Severity) -> list[Result]:
         """The rules that failed, with one of the severities or with any, the most severe first."""

@@ -17,7 +17,7 @@ _KINDS = ("error", "warning", "notice")
 def text(judgement: Judgement) -> str:
     """One command a line, the errors first."""
     found = Findings(judgement, only_failures=True)
-    commands = [_command("notice", one.heading, [one.conclusion], ()) for one in found.experiments]
+    commands = [_command("notice", one.heading, [one.conclusion, *found.goodput(one)], ()) for one in found.experiments]
     commands += [command for experiment in found.experiments for command in _commands(experiment)]
     commands += [_command("notice", "decided", [said], ()) for said in found.decided]
     commands += [
@@ -32,7 +32,7 @@ def _commands(experiment: Experiment) -> Iterator[str]:
         name, told, notes = f"{experiment.name}, {run.name}", run.told, run.failed("note")
         if run.is_refused:
             kind = "warning" if run.accepted else "error"  # where all that refuses it is waived
-            lines = [*_lines(experiment, told), *_rest(run)]
+            lines = [*_lines(experiment, told), *_rest(experiment, run)]
             yield _command(kind, f"{name}: {run.verdict}", lines, _places(told) or run.seen)
             continue
         if run.verdict == UNVERIFIED:
@@ -50,9 +50,9 @@ def _lines(experiment: Experiment, results: Sequence[Result]) -> Iterator[str]:
         yield FIGURES
 
 
-def _rest(run: Run) -> Iterator[str]:
-    if run.suspected_by:
-        yield f"doubted as well by {listed(run.suspected_by)}"
+def _rest(experiment: Experiment, run: Run) -> Iterator[str]:
+    for sentence, places in run.also:
+        yield "  ".join([sentence, *experiment.places(places)])
     if notes := run.failed("note"):
         yield f"noted by {listed([one.rule for one in notes])}"
     if run.claim:

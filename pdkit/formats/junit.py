@@ -55,7 +55,9 @@ def _verdict(run: Run, case: ET.Element) -> ET.Element:
     if not run.accepted:
         why = run.why or NOTHING_SHOWS
         failure = ET.SubElement(case, "failure", type=run.verdict, message=f"{run.verdict}: {why}")
-        failure.text = "" if run.claim is None else f"{run.claim} ({one_line(str(run.claim.place))})"
+        said = [f"{run.claim} ({run.claim.place})"] if run.claim else []
+        said += ["  ".join([str(run.cause), *map(str, run.cause.places)])] if run.cause else []
+        failure.text = "\n".join(map(one_line, said))
     elif run.verdict != MEASURED:
         ET.SubElement(case, "system-out").text = f"{run.verdict}: {run.why}"
     return case

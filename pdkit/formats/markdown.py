@@ -1,7 +1,6 @@
-"""A judgement as Markdown that fits a comment on a pull request: conclusions, tables, and findings folded away.
+"""A judgement as Markdown that fits a comment on a pull request; what a log says becomes no markup or link in it.
 
-What a log says becomes no markup, link, mention or reference. GitHub looks for the latter when entities are resolved,
-but not in code: a text that holds the sign of one is set as code.
+GitHub looks for mentions and references after entities, but not in code: a text that holds their signs is set as code.
 """
 
 import re
@@ -10,7 +9,7 @@ from itertools import accumulate
 
 from pdkit.findings import FIGURES, SHOWN, Experiment, Findings, Run, Unread, heading_of, one_line
 from pdkit.results import DOUBTS, MEASURED, Judgement
-from pdkit.units import listed, plural
+from pdkit.units import plural
 
 _ROOM = 65_000  # GitHub takes 65,536 characters; the rest is for saying what was left out
 _LONGEST = 300  # characters of one text from a log
@@ -22,18 +21,22 @@ Block = tuple[str, list[str], str]  # head, rows, foot
 def text(judgement: Judgement) -> str:
     """The comment; what does not fit is counted."""
     found = Findings(judgement, only_failures=True)
+    concluded = [
+        f"- {said}\n"
+        for one in found.experiments
+        for said in (f"**{escaped(one.heading)}**: {one.conclusion}", *map(escaped, found.goodput(one)))
+    ] + [f"- {escaped(said)}\n" for said in found.decided]
     good = sum(run.verdict in (MEASURED, DOUBTS) for run in found.runs)
-    concluded = [f"- **{escaped(one.heading)}**: {one.conclusion}\n" for one in found.experiments]
-    concluded += [f"- {escaped(said)}\n" for said in found.decided]
-    head = f"### pdkit: {good} of {plural(len(found.runs), 'run')} measured\n\n"
+    blocks: list[Block] = [(f"### pdkit: {good} of {plural(len(found.runs), 'run')} measured\n\n", concluded, "\n")]
     folded = {
         f"Findings: {escaped(one.heading)}": ["".join(_run(one, run)) for run in one.runs if run.told]
         for one in found.experiments
     }
     folded["Not understood"] = [_unread(one) for one in (*found.unread_lines, *found.files_read_in_part)]
     folded["Not read"] = [_unread(one) for one in found.files_not_read]
-    below = [(f"<details><summary>{title}</summary>\n\n", rows, "\n</details>\n\n") for title, rows in folded.items()]
-    return "".join(_fitted([(head, concluded, "\n"), *map(_table, found.experiments), *below]))
+    blocks += map(_table, found.experiments)
+    blocks += [(f"<details><summary>{name}</summary>\n\n", rows, "\n</details>\n\n") for name, rows in folded.items()]
+    return "".join(_fitted(blocks))
 
 
 def _fitted(blocks: list[Block]) -> Iterator[str]:
@@ -60,13 +63,9 @@ def _table(experiment: Experiment) -> Block:
 def _run(experiment: Experiment, run: Run) -> Iterator[str]:
     claims = [FIGURES, *([str(run.claim)] if run.claim else [])] if run.claimed and run.is_refused else []
     yield f"- **{run.level}**: {'; '.join([run.verdict, *claims])}\n"
-    for one in run.told:
-        said = escaped(one.plain if claims else one.said)
-        yield f"  - {one.rule}: {said} {escaped('  '.join(experiment.places(one.places)), code=True)}\n"
-    if run.cause:
-        yield f"  - {escaped(str(run.cause))} {escaped('  '.join(experiment.places(run.cause.places)), code=True)}\n"
-    if run.is_refused and run.suspected_by:
-        yield f"  - doubted as well by {listed(run.suspected_by)}\n"
+    said = [(f"{one.rule}: {one.plain if claims else one.said}", one.places) for one in run.told]
+    for sentence, places in (*said, *run.also):
+        yield f"  - {escaped(sentence)} {escaped('  '.join(experiment.places(places)), code=True)}".rstrip() + "\n"
 
 
 def _unread(one: Unread) -> str:
@@ -77,4 +76,4 @@ def escaped(said: str, *, code: bool = False) -> str:
     """A text that a log gave, clipped and without any power."""
     line = one_line(said) if len(said) <= _LONGEST else f"{one_line(said[:_LONGEST])}…"
     safe = _MARKUP.sub(lambda sign: f"&#{ord(sign[0])};", line)
-    return f"<code>{safe}</code>" if code or _SIGNS.search(line) else safe
+    return f"<code>{safe}</code>" if (code and said) or _SIGNS.search(line) else safe

@@ -11,7 +11,8 @@ from pdkit.results import Judgement
 from pdkit.rules import CHECKS, Check
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_OF_RUN = ("run_id", "experiment", "level", "verdict", "refused_by", "suspected_by", "passed", "not_evaluated")
+_OF_RUN = ("run_id", "experiment", "level", "verdict", "refused_by", "suspected_by", "passed", "not_evaluated",
+           "goodput")  # fmt: skip
 _LEVELS = {"refuse": "error", "suspect": "warning", "note": "note"}
 
 
@@ -25,7 +26,8 @@ def text(judgement: Judgement) -> str:
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(found))}],
         "results": [_result(run, one, rules) for run in found.runs for one in run.failed()],
         "properties": {"conclusions": [f"{one.heading}: {one.conclusion}" for one in found.experiments],
-                       "runs": [{name: getattr(run, name) for name in _OF_RUN} for run in found.runs]},
+                       "runs": [{name: getattr(run, name) for name in _OF_RUN}
+                                | {"cause": run.cause and run.cause.document} for run in found.runs]},
     }  # fmt: skip
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False) + "\n"
 
