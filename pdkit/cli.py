@@ -92,8 +92,6 @@ def check(
     options = {"colour": _in_colour()} if form == "text" else {}
     # `color`: what is printed is whole; click would take marks out of it where no terminal reads
     click.echo(import_module(f"pdkit.formats.{form}").text(judgement, **options), nl=False, color=True)
-    for waiver in judgement.idle_waivers if form not in ("text", "json") else ():
-        click.echo(f"{waivers}: the waiver for {waiver} matches no finding", err=True)
     sys.exit(0 if judgement.accepted(strict=strict).all() else 1)
 
 

@@ -23,6 +23,7 @@ NOTHING_SHOWS = "nothing shows that text came back"
 _HEADLINE = "output_throughput_tok_per_s"  # the claim that a refused run was run for
 _TIME = pl.int_range(1, pl.len() + 1).over("experiment", "level").alias("time")  # which run of its level
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}  # categories that steer a terminal or an editor, or show nothing
+_Cut = dict[str, list[dict[str, Any]]]  # rows of one frame, by run
 
 
 @dataclass(frozen=True)
@@ -277,8 +278,8 @@ class Findings:
         judgement = self._judgement
         told = judgement.findings.select("run_id", "rule", "sentence", "lines")
         chosen = judgement.results.filter(pl.col("outcome").is_in(self._outcomes))
-        results = _by_run(chosen.join(told, on=["run_id", "rule"], how="left", maintain_order="left"))
         cut = {
+            "results": _by_run(chosen.join(told, on=["run_id", "rule"], how="left", maintain_order="left")),
             "seen": _by_run(judgement.evidence.runs.sort("source_file", "source_line")),
             "published": _by_run(judgement.published),
             "claimed": _by_run(judgement.claimed),
@@ -287,7 +288,7 @@ class Findings:
             "goodput": _by_run(judgement.goodput),
         }
         return [
-            _run(row, results.get(row["run_id"]), cut, judgement.waivers)
+            _run(row, cut, judgement.waivers)
             for row in judgement.verdicts.with_columns(judgement.accepted(), _TIME).iter_rows(named=True)
         ]
 
@@ -355,25 +356,24 @@ def _is_hidden(char: str) -> bool:
     return no_character or unicodedata.category(char) in _HIDDEN
 
 
-def _by_run(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    return {str(key[0]): group for key, group in frame.group_by("run_id", maintain_order=True)}
+def _by_run(frame: pl.DataFrame) -> _Cut:
+    """The rows by run; as plain values at once, since a frame a run costs more than what is in it."""
+    return frame.rows_by_key("run_id", named=True)
 
 
 def _run(
     row: dict[str, Any],
-    results: pl.DataFrame | None,
-    cut: dict[str, dict[str, pl.DataFrame]],
+    cut: Mapping[str, _Cut],
     waivers: Mapping[tuple[str, str], Waived],
 ) -> Run:
-    empty = pl.DataFrame()
-    own = {name: frames.get(row["run_id"], empty) for name, frames in cut.items()}
-    refused, claims = row["verdict"] == NO_RESULT, not own["claimed"].is_empty()
+    own = {name: rows.get(row["run_id"], []) for name, rows in cut.items()}
+    refused, claims = row["verdict"] == NO_RESULT, bool(own["claimed"])
     plain = ("run_id", "series_key", "experiment", "synthetic", "level", "concurrency", "request_rate_per_s",
              "evidence_level", "verdict", "time", "refused_by", "suspected_by", "not_evaluated", "sent_unknown",
              "without_block", "accepted")  # fmt: skip
     return Run(
         **{name: row[name] for name in plain},
-        seen=tuple(Place(seen["source_file"], seen["source_line"]) for seen in own["seen"].iter_rows(named=True)),
+        seen=tuple(Place(seen["source_file"], seen["source_line"]) for seen in own["seen"]),
         failures_waiver=waivers.get((row["run_id"], FAILURES)) if row["sent_unknown"] else None,
         results=tuple(
             _result(
@@ -381,18 +381,18 @@ def _run(
                 waiver=waivers.get((row["run_id"], one["rule"])),
                 of_claims=claims and (refused or one["severity"] == "refuse"),
             )
-            for one in (() if results is None else results.iter_rows(named=True))
+            for one in own["results"]
         ),
-        published={seen["fact"]: seen["value"] for seen in own["published"].iter_rows(named=True)},
+        published={seen["fact"]: seen["value"] for seen in own["published"]},
         claimed=dict(_claims(own["claimed"])),
         voided=_voided(own["voided"]),
         cause=next(_causes(own["causes"]), None),
-        goodput=next(own["goodput"].drop("run_id", strict=False).iter_rows(named=True), None),
+        goodput=next(iter(own["goodput"]), None),
     )
 
 
-def _causes(found: pl.DataFrame) -> Iterator[Cause]:
-    for row in found.iter_rows(named=True):
+def _causes(found: list[dict[str, Any]]) -> Iterator[Cause]:
+    for row in found:
         yield Cause(row["cause"], row["sentence"], tuple(map(Place.of, row["lines"])))
 
 
@@ -412,17 +412,17 @@ def _result(row: dict[str, Any], *, waiver: Waived | None, of_claims: bool) -> R
     )
 
 
-def _claims(claimed: pl.DataFrame) -> Iterator[tuple[str, Claim]]:
-    for row in claimed.iter_rows(named=True):
+def _claims(claimed: list[dict[str, Any]]) -> Iterator[tuple[str, Claim]]:
+    for row in claimed:
         yield row["fact"], Claim(row["value"], Place(row["source_file"], row["source_line"]))
 
 
-def _voided(refused: pl.DataFrame) -> dict[str, list[str]]:
+def _voided(refused: list[dict[str, Any]]) -> dict[str, list[str]]:
     """Which rules took which scope."""
-    if refused.is_empty():
-        return {}
-    pairs = refused.select("rule", "voids").explode("voids").unique().sort("voids", "rule")
-    return {str(key[0]): group["rule"].to_list() for key, group in pairs.group_by("voids", maintain_order=True)}
+    took: dict[str, list[str]] = {}
+    for scope, rule in sorted({(scope, row["rule"]) for row in refused for scope in row["voids"]}):
+        took.setdefault(scope, []).append(rule)
+    return took
 
 
 def common_folder(paths: list[str]) -> str:
