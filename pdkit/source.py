@@ -37,7 +37,15 @@ _PREFIXES = (
     r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: [\w.-]+ [\w.@/-]+(?:\[\d+\])?:)? ",  # journald, moreutils ts
     r"[\w.-]+ [\w.@/-]+\[\d+\]: ",  # journald -o short-iso, behind its clock
     r"\[?\d\d:\d\d:\d\d\]?\s+",
+    r"\[?\d{10,19}(?:[.,]\d+)?\]?\s+",  # ts %.s, date +%s%N: seconds since 1970, or parts of them
+    r" *\d+: ",  # srun --label: the task
 )
+# What a tool puts before every line of a file, if it puts it before any: on a single line it is part of the text.
+_NUMBERED = r"\d+[:-]|[ \t]*\d+\t"  # grep -n; cat -n, nl
+_FILE = r"[^\s:]*[./][^\s:]*:"  # grep -H: a name is told from a word by its dot or its folder
+_NAME = re.compile(r"([^\s:]+):")
+_MOST_NAMES = 20  # of files that are spelt out; the others are told by their colon alone
+_BETWEEN_GROUPS = "--"  # by grep -C
 _CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f\b\x1b")
 _LOOKED_AT_BYTES = 4096
 _FEW_CONTROL_RATIO = 0.01  # of a text's bytes; of a picture's or a program's it is a tenth or more
@@ -54,6 +62,26 @@ _SECRET = re.compile(
     | (://[^/\s:@]+:)[^/\s@]+(?=@)
     """
 )
+
+
+def _collected(lines: list[str]) -> str:
+    """A pattern for what grep, cat or nl put before each of these lines; it matches nothing where they did not."""
+    lines = [text for text in lines if text.strip() and text != _BETWEEN_GROUPS]
+    if not lines:
+        return ""
+    if all(re.match(_NUMBERED, text) for text in lines):
+        return _NUMBERED
+    names = {found[1] for text in lines if (found := _NAME.match(text))}
+    names = {name for name in names if re.search("[./]", name) or _is_shared(name, lines)}
+    spelt = "|".join(re.sub(r"\d+", "[0-9]+", re.escape(name)) for name in sorted(names)[:_MOST_NAMES])
+    prefix = rf"(?:{_FILE}|(?:{spelt})[:-])(?:\d+[:-])?"  # grep -C has a hyphen for a colon in lines around
+    return prefix if names and all(re.match(prefix, text) for text in lines) else ""
+
+
+def _is_shared(word: str, lines: list[str]) -> bool:
+    """Whether every line begins with it, as with a name: behind the colon of a label there is a space."""
+    behind = [text[len(word) + 1 :] for text in lines if text.startswith(f"{word}:")]
+    return len(behind) == len(lines) and any(rest and not rest[0].isspace() for rest in behind)
 
 
 def masked(text: str) -> str:
@@ -154,26 +182,33 @@ class Source:
         """Whether some bytes stand anywhere in it."""
         return any(re.search(re.escape(text), line) for _, line in self.buffers())
 
-    def matching(self, pattern: str) -> pl.DataFrame:
+    def matching(self, pattern: str, *, behind: str = "") -> pl.DataFrame:
         """The lines that hold a pattern at the start of a line, or behind a carriage return: (line, text).
 
-        `pattern` is tried behind any known prefix. A progress bar leaves several texts in one line of the file: each
-        comes as a row of its own.
+        `pattern` is tried behind any known prefix, and behind the one that `behind` describes. A progress bar leaves
+        several texts in one line of the file: each comes as a row of its own.
         """
-        found = self._filtered(_says(pattern))
+        prefix = rf"(?:{behind})?{self._prefix}"
+        found = self._filtered(_says(pattern, prefix))
         # only as much of a prefix goes as leaves the pattern: `ts` and syslog differ by a host that may be a label
-        behind = re.compile(rf"{PREFIX}(?=(?:{pattern}))")
+        start_of = re.compile(rf"{prefix}(?=(?:{pattern}))")
         rows = [
             (number, part[start.end() :].rstrip())
             for number, text in found.iter_rows()
             for part in text.split("\r")
-            if (start := behind.match(part))
+            if (start := start_of.match(part))
         ]
         return pl.DataFrame(rows, schema={"line": pl.Int64, "text": pl.String}, orient="row")
 
+    def ahead_of(self, pattern: str) -> set[str]:
+        """What stands before a pattern, on the lines where something does."""
+        found = self._filtered(pl.col("text").str.contains(pattern))
+        parts = [part for (text,) in found.select("text").iter_rows() for part in text.split("\r")]
+        return {part[: at.start()] for part in parts if (at := re.search(pattern, part)) and part[: at.start()].strip()}
+
     def holds(self, patterns: dict[str, str]) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
-        counts = [_says(pattern).sum().alias(name) for name, pattern in patterns.items()]
+        counts = [_says(pattern, self._prefix).sum().alias(name) for name, pattern in patterns.items()]
         return {
             name: int(count or 0)
             for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()
@@ -183,7 +218,10 @@ class Source:
         """The name of a pair of patterns that one line holds both of, if there is such a line."""
         if not pairs:
             return None
-        both = [pl.all_horizontal(map(_says, pair)).any().alias(name) for name, pair in pairs.items()]
+        both = [
+            pl.all_horizontal(_says(one, self._prefix) for one in pair).any().alias(name)
+            for name, pair in pairs.items()
+        ]
         row = self._scanned(lambda lines: lines.select(both)).row(0, named=True)
         return next((name for name, found in row.items() if found), None)
 
@@ -195,6 +233,14 @@ class Source:
     def line_count(self) -> int:
         """How many lines it has."""
         return int(self._scanned(lambda lines: lines.select(pl.len())).item())
+
+    @cached_property
+    def _prefix(self) -> str:
+        """A pattern for what may stand before a line of this file."""
+        lines = _ANSI.sub("", self.head.decode("utf-8", errors="replace")).split("\n")
+        whole = lines[:-1] if len(self.head) == _HEAD_BYTES else lines
+        collected = _collected([text.rstrip("\r") for text in whole])
+        return rf"(?:\ufeff?(?:{collected}))?{PREFIX}" if collected else PREFIX
 
     # --- how it is read ---------------------------------------------------------------------------------------------
 
@@ -267,9 +313,9 @@ def _is_text(path: Path) -> bool:
     return True
 
 
-def _says(pattern: str) -> pl.Expr:
-    """Whether a line holds a pattern at its start, behind any prefix, or behind a carriage return."""
-    return pl.col("text").str.contains(rf"(?:^|\r){PREFIX}(?:{pattern})")
+def _says(pattern: str, prefix: str) -> pl.Expr:
+    """Whether a line holds a pattern at its start or behind a carriage return, each behind a prefix."""
+    return pl.col("text").str.contains(rf"(?:^|\r){prefix}(?:{pattern})")
 
 
 def _forgotten(mapped: mmap.mmap, start: int, end: int) -> None:
