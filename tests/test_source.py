@@ -79,6 +79,19 @@ PREFIXES = {
     "CRI, a part": f"{AT} stdout P ",
     "syslog": "Aug  2 10:00:15 gpu-01 bench: ",
     "Python logging": "2026-08-22 10:00:15,123 ",
+    "grep -H": "bench.log:",
+    "grep -H in a folder": "./logs/users8:",
+    "grep -H, an odd name": "stdout_8:",
+    "grep -n": "12:",
+    "grep -Hn": "bench.log:12:",
+    "grep -H of a log of docker compose": f"bench.log:bench-1  | {AT} ",
+    "cat -n, nl": "     1\t",
+    "srun --label": "0: ",
+    "srun --label of many tasks": " 0: ",
+    "srun --label behind a clock": f"{AT} 0: ",
+    "an epoch stamp": "1795972210.872 ",
+    "an epoch stamp in brackets": "[1795972210] ",
+    "an epoch stamp of nanoseconds": "1795972210872000000 ",
 }
 
 
@@ -86,6 +99,61 @@ PREFIXES = {
 def test_a_prefix_changes_nothing(tmp_path: Path, plain: tuple, prefix: str):
     write(tmp_path / "prefixed.log", [prefix + text for text in PLAIN.splitlines()])
     assert run_of(tmp_path / "prefixed.log") == plain
+
+
+NUMBERED = {
+    "grep -n": "{n}:{text}",
+    "grep -Hn": "logs/bench.log:{n}:{text}",
+    "cat -n": "{n:6}\t{text}",
+    "ts %.s": "1795972210.{n:06} {text}",
+    "rank": "[rank{n}] {text}",
+    "Ray": "(Client pid={n}) {text}",
+    "nobody knows": "<<client {n:3}>> {text}",
+}
+
+
+@pytest.mark.parametrize("shape", NUMBERED.values(), ids=NUMBERED)
+def test_a_prefix_whose_number_changes_changes_nothing(tmp_path: Path, plain: tuple, shape: str):
+    write(tmp_path / "n.log", [shape.format(n=n, text=text) for n, text in enumerate(PLAIN.splitlines(), 1)])
+    assert run_of(tmp_path / "n.log") == plain
+
+
+def test_a_prefix_that_only_the_client_has_changes_nothing(tmp_path: Path, plain: tuple):
+    numbered = [f"{n:6}\t{text}" for n, text in enumerate(PLAIN.splitlines(), 1)]
+    write(tmp_path / "piped.log", ["launching the client", *numbered, "ALL_DONE"])
+    run, claims = run_of(tmp_path / "piped.log")
+    assert (run[:-1], len(claims)) == (plain[0][:-1], len(plain[1]))
+
+
+def test_lines_around_a_hit_of_grep_are_behind_a_hyphen(tmp_path: Path):
+    hits = [f"c8.log{':' if 'Benchmark Result' in text else '-'}{text}" for text in PLAIN.splitlines()]
+    evidence = load(write(tmp_path / "found.log", [*hits, "--", *[hit.replace("c8", "c16", 1) for hit in hits[:9]]]))
+    assert evidence.runs["complete"].to_list() == [True, False]
+
+
+def test_a_filtered_log_of_several_files_is_read(tmp_path: Path):
+    kept = [text for text in PLAIN.splitlines() if text.startswith(("Successful", "Benchmark dur", "Mean E2E"))]
+    evidence = load(write(tmp_path / "kept.log", [f"c{users}.log:{text}" for users in (1, 8) for text in kept]))
+    assert [facts_of(evidence, run)["e2e_ms_mean"] for run in (0, 1)] == [15000, 15000]
+    assert evidence.runs["complete"].to_list() == [None, None]
+
+
+def test_what_a_script_greps_at_its_end_is_no_run(tmp_path: Path):
+    told = ["results/c8.log:Output token throughput (tok/s):  64.00", "12:Mean TTFT (ms):   2300.00"]
+    assert load(write(tmp_path / "bench.log", [*PLAIN.splitlines(), *told])).runs["complete"].to_list() == [True]
+
+
+@pytest.mark.parametrize("text", ["Mean TTFT (ms): 3.00", "Request throughput (req/s): 3.00", "Concurrency: 7.50"])
+def test_a_label_is_no_prefix(tmp_path: Path, text: str):
+    source = Source(write(tmp_path / "x", [text] * 3))
+    assert source.matching(r"\s*3\.00|\s*7\.50").is_empty()
+    assert source.last_line() == (3, text)
+
+
+def test_a_warning_with_its_place_is_no_prefix_and_an_error(tmp_path: Path):
+    warned = "/usr/lib/python3.12/site-packages/x.py:12: FutureWarning: `sglang.bench_serving` is deprecated"
+    evidence = load(write(tmp_path / "bench.log", [warned, *PLAIN.splitlines()]))
+    assert evidence.runs.select("complete", "ending").rows() == [(True, None)]
 
 
 @pytest.mark.parametrize("size", [200_000, 2_000_000])

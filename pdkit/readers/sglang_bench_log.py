@@ -49,7 +49,7 @@ _KINDS = {
     "title": r"\s*=+ Serving Benchmark Result =+",
     "rule": r"\s*={50}\s*$",  # as every version closes its block; a script's own ruler closes none
     "heading": r"\s*(?:={2,}|-{2,}|#{2,}|\*{2,}|>{2,})[^={\"]*?"
-    r"(?:(?i:concurrency|users|conc|\bc)\s*[=: ]\s*\d+|\d+ (?i:concurrent )?(?i:users|clients)\b).*",
+    r"(?:(?i:concurrency|users|conc|\bc)\s*[=: ]\s*[0-9]+|[0-9]+ (?i:concurrent )?(?i:users|clients)\b).*",
     "dump": r"[^{\"\r\n]{0,60}?[Nn]amespace\(\w+=.*",
     "label": rf"\s*(?:Backend|Protocol|{'|'.join(map(re.escape, _LABELS))}):(?:\s.*|$)",
     "rust_start": r"Running \d+ requests on \d+ worker threads",
@@ -81,6 +81,10 @@ _SIGNS = "|".join((
 ))  # fmt: skip
 _A_SHELL_LOG_LINES = 20  # a log that holds a shell's complaint and little else was meant to hold a run
 _OTHER_CLIENTS = ("percentile_metrics=", "burstiness=")  # in the Namespace line of vLLM's client
+_CLIENT_DUMP = re.compile(r"\bnum_prompts=|\bbackend=.*\b(?:dataset_name|base_url)=")  # a server's has none of these
+_FRAME = r"={10,} Serving Benchmark Result ={10,}"  # wherever on a line: what stands before it is a prefix
+_LONGEST_PREFIX_CHARS = 120  # twice as long as any that a collector of logs was seen to write
+_MOST_PREFIXES = 20  # shapes of prefixes in one file; more are no prefixes
 
 
 class Claim(NamedTuple):
@@ -101,7 +105,8 @@ class _Run:
     settings: dict[str, Any] = field(default_factory=dict)
     dumps: int = 0
     raw_dump: bool = False  # the first of two dumps: arguments as given
-    heading: bool = False
+    heading: str | None = None  # the first of them, as it stands
+    weak: bool = False  # its heading may as well close the run before: it makes no run of its own
     titled: bool = False
     closed: bool = False
     mixed: bool = False  # lines of another block stand between its own
@@ -126,6 +131,29 @@ class _Run:
             self.claims[fact, origin] = made
         return made is not None
 
+    @property
+    def level(self) -> float | None:
+        """Its concurrency: as the script calls it, or else as the client states it; the other way round if in doubt."""
+        origins = ("block", "arguments", "heading") if self.weak else ("heading", "block", "arguments")
+        return next((made.value for origin in origins if (made := self.claims.get(("concurrency", origin)))), None)
+
+    @property
+    def misheaded(self) -> bool:
+        """Whether its heading turned out to be another run's."""
+        said = self.claims.get(("concurrency", "heading"))
+        return self.weak and said is not None and said.value != self.level
+
+    @property
+    def statements(self) -> list[tuple[str, Claim]]:
+        """What is claimed of it, by fact, in the order of its lines."""
+        return [(fact, made) for (fact, by), made in self.claims.items() if by != "heading" or not self.misheaded]
+
+    @property
+    def lacking(self) -> list[str]:
+        """What a whole block gives a number for and this one does not."""
+        known = {fact for fact in _MANDATORY if (made := self.claims.get((fact, "block"))) and made.value is not None}
+        return [label for label, fact in _LABELS.items() if fact in _MANDATORY and fact not in known]
+
     def states(self, fact: str) -> bool:
         """Whether the block (or what a filter left of it) has given this fact."""
         return (fact, "block") in self.claims
@@ -137,20 +165,21 @@ class _Run:
             return False
         if not self.titled:
             return None
-        return self.closed and not self.mixed and all(self.states(fact) for fact in _MANDATORY)
+        return self.closed and not self.mixed and not self.lacking
 
     @property
     def bare(self) -> bool:
         """Whether nothing was seen but a program that died: which one, the log does not say."""
-        stated = {fact for fact, _ in self.claims} - set(_UNLIMITED)
+        headed = self.heading and not self.weak
+        stated = {fact for fact, origin in self.claims if headed or origin != "heading"} - set(_UNLIMITED)
         return not (
-            self.titled or self.heading or self.settings or stated or self.rust or self.all_failed or self.client_failed
+            self.titled or headed or self.settings or stated or self.rust or self.all_failed or self.client_failed
         )
 
     @property
     def only_heading(self) -> bool:
         """Whether nothing followed its heading yet."""
-        return self.heading and not self.settings and {origin for _, origin in self.claims} <= {"heading"}
+        return bool(self.heading) and not self.settings and {origin for _, origin in self.claims} <= {"heading"}
 
     @property
     def of_this_client(self) -> bool:
@@ -170,8 +199,7 @@ def read(source: Source) -> Evidence:
     Left out by the tool: the fate of a single request; how many were sent, unless the Namespace line, the progress
     bar or the Rust client's start line is there; whether text came back, but for the retokenized total.
     """
-    lines = source.matching("|".join(_KINDS.values()))
-    runs = [run for run in _runs([*lines.iter_rows()]) if _is_a_run(run, source)]
+    runs = [run for run in _runs(_said(source)) if _is_a_run(run, source)]
     if runs and runs[-1].complete is False and not runs[-1].ending:
         runs[-1].last = source.last_line()
     ours = [run for run in runs if run.of_this_client]
@@ -189,7 +217,7 @@ def read(source: Source) -> Evidence:
             }
             | _place(source.name, claim.line)
             for run, sid in zip(ours, seen, strict=True)
-            for (fact, _), claim in run.claims.items()
+            for fact, claim in run.statements
         ],
         unread=[
             {
@@ -205,6 +233,25 @@ def read(source: Source) -> Evidence:
             for line, text in run.damaged
         ],
     )
+
+
+def _said(source: Source) -> list[tuple[int, str]]:
+    """The client's lines. What stands before the title of a block is a prefix, though it be one that nobody knows."""
+    pattern = "|".join(_KINDS.values())
+    lines = [*source.matching(pattern).iter_rows()]
+    if any(_KIND["title"].match(text) for _, text in lines):
+        return lines
+    before = {text for text in source.ahead_of(_FRAME) if not re.search(r"[{\"'`]", text)}  # quoted is not printed
+    shapes = {_shape(text) for text in before if len(text) <= _LONGEST_PREFIX_CHARS}
+    if not shapes or len(shapes) > _MOST_PREFIXES:
+        return lines
+    return [*source.matching(pattern, behind="|".join(sorted(shapes))).iter_rows()]
+
+
+def _shape(prefix: str) -> str:
+    """A pattern for this prefix on other lines: its numbers and its padding may differ."""
+    pieces = re.split(r"([0-9]+|\s+)", prefix)
+    return "".join("[0-9]+" if piece.isdigit() else r"\s*" if piece.isspace() else re.escape(piece) for piece in pieces)
 
 
 def _is_a_run(run: _Run, source: Source) -> bool:
@@ -224,6 +271,8 @@ def _run_row(run: _Run, name: str, seen_id: str) -> Row:
     ending = run.ending
     if complete is False and not ending:
         ending = f"its last line is: {quoted(run.last[1])}"
+        if run.closed:
+            ending = f"its block has no number for {' and '.join(run.lacking)}"
     return {
         "seen_id": seen_id,
         "tool": "sglang"
@@ -248,12 +297,17 @@ def _run_row(run: _Run, name: str, seen_id: str) -> Row:
 
 def _runs(lines: list[tuple[int, str]]) -> Iterator[_Run]:
     run: _Run | None = None
-    for number, text in lines:
-        kind = next(kind for kind, pattern in _KIND.items() if pattern.match(text))
-        if _starts_another(run, kind, text):
+    for number, text, kind, part in _of_the_client(lines):
+        if part == "end" or (part == "result" and run and run.dumps and run.complete is False):
+            if run and part == "end" and _ends(run, number, text):
+                yield run
+                run = None
+            continue
+        if _starts_another(run, kind, text, is_result=part == "result"):
+            weak = part == "result" or (kind == "heading" and run is not None and _may_end(run, text))
             if run:
                 yield run
-            run = _Run(number)
+            run = _Run(number, weak=weak)
         if run:
             _TAKE.get(kind, _take_nothing)(run, number, text)
             run.last = (number, text)
@@ -261,20 +315,50 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[_Run]:
         yield run
 
 
-def _starts_another(run: _Run | None, kind: str, text: str) -> bool:
+def _of_the_client(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, str, str | None]]:
+    """Number, text, kind and what a heading is there for; without remarks and what others print of that kind."""
+    for number, text in lines:
+        kind = next(kind for kind, pattern in _KIND.items() if pattern.match(text))
+        part = _part(text) if kind == "heading" else None
+        if part != "remark" and (kind != "dump" or _is_clients(text)):
+            yield number, text, kind, part
+
+
+def _starts_another(run: _Run | None, kind: str, text: str, *, is_result: bool = False) -> bool:
     """Whether this line belongs to the next invocation."""
-    if kind in _NEVER_FIRST or _is_backend(kind, text) or (kind == "dump" and _of_another_client(text)):
+    if kind in _NEVER_FIRST or _is_backend(kind, text):
         return False
-    if run is None or (run.bare and kind in _FIRST_OF_A_RUN):
+    if run is None or (run.bare and kind in _FIRST_OF_A_RUN and (not run.weak or bool(run.ending))):
         return True
+    waits = not run.weak and (run.only_heading or (is_result and not run.printed))
     begins = {
-        "heading": not (run.only_heading and _same_level(run, text)),
+        "heading": not (waits and run.level == _level(text)),
         "dump": run.printed or (run.dumps > 0 and not (run.dumps == 1 and run.raw_dump)),
         "label": run.printed and _begins_block(run, text),
         "title": run.printed,
         "rust_start": run.printed,
     }
     return begins.get(kind, False)
+
+
+def _ends(run: _Run, number: int, text: str) -> bool:
+    """Whether a heading such as `concurrency=8 done` is about this run; where nothing else names its level, it does."""
+    if run.printed and run.level is None:
+        _take_heading(run, number, text)
+    return run.bare or run.complete is True or run.level in (None, _level(text))
+
+
+def _may_end(run: _Run, text: str) -> bool:
+    """Whether a heading without such a word stands behind its run: the level is that of the block right before it.
+
+    Not where it is the heading of the run with other numbers (a rate, a repetition), or says again that one starts.
+    """
+    if not run.complete or run.level != _level(text):
+        return False
+    first = "" if run.misheaded else run.heading or ""
+    if first.strip() == text.strip():
+        return not _STARTS.search(text)
+    return _NUMBERS.sub("0", first) != _NUMBERS.sub("0", text)
 
 
 def _begins_block(run: _Run, text: str) -> bool:
@@ -286,25 +370,68 @@ def _begins_block(run: _Run, text: str) -> bool:
     return fact is not None and run.states(fact) and (run.closed or not run.titled)
 
 
-def _same_level(run: _Run, text: str) -> bool:
-    level = _LEVEL.search(text)
-    stated = run.claims.get(("concurrency", "heading"))
-    return bool(level and stated and stated.value == float(level[1] or level[2]))
-
-
 def _is_backend(kind: str, text: str) -> bool:
     return kind == "label" and text.lstrip().startswith(("Backend:", "Protocol:"))
 
 
-def _of_another_client(text: str) -> bool:
-    return any(sign in text for sign in _OTHER_CLIENTS)
+def _is_clients(dump: str) -> bool:
+    """Servers, routers and other clients print their arguments too."""
+    return bool(_CLIENT_DUMP.search(dump)) and not any(sign in dump for sign in _OTHER_CLIENTS)
+
+
+# --- what a heading is there for ------------------------------------------------------------------------------------
+
+_LEVEL = re.compile(
+    r"(?i)(?:concurrency|users|conc|\bc)\s*[=: ]\s*([0-9]+)|([0-9]+) (?:concurrent )?(?:users|clients)\b"
+)
+_NUMBERS = re.compile(r"[0-9]+")
+
+
+def _words(pattern: str) -> re.Pattern[str]:
+    """These words, but not as a part of a longer one, of `end-to-end` or of a file's name."""
+    return re.compile(rf"(?i)(?<![-\w/.])(?:{pattern})(?![-\w/]|\.\w)")
+
+
+_STARTS = _words("start|starting|begin|beginning|run|running|launching")
+_OVER = "done|finished|ended|completed?|failed|stopped"
+_OVER_BEFORE = re.compile(rf"{_words(_OVER).pattern}|^\W*end\b(?!-)")
+_OVER_AFTER = _words(f"{_OVER}|end|ends|exit|exited|succeeded|took|elapsed|rc|ok")
+# what is over before a level begins
+_PREPARED = re.compile(
+    rf"(?i)\b(?:warm-?up|server|set-?up|start-?up|load\w*|init\w*|model|router|previous|flush\w*)[\w ]*? (?:{_OVER})\b"
+)
+_ABOUT_ALL = _words("summary|overview|recap|notes?")
+_ABOUT_ONE = _words("best|peak|optimal|recommended|winner|expected|up to|max(?:imum)?(?: of)?(?= [0-9]|$)|at most")
+_RESULT = _words("results?(?!=)")
+_SEVERAL = re.compile(r"(?i)\s*(?:(?:-|\.\.+|to|and)\s*[0-9]+\s*\W*$|(?:[\s,]+[0-9]+){2,}\s*\W*$)")
+
+
+def _part(heading: str) -> str:
+    """Whether it is the `start` or the `end` of a level, names a `result`, or is a `remark` on levels."""
+    level = _LEVEL.search(heading)
+    if not level:
+        return "remark"
+    before, after = heading[: level.start()], heading[level.end() :]
+    if _OVER_BEFORE.search(_PREPARED.sub("", before)) or _OVER_AFTER.search(after):
+        return "end"
+    said, next_said = re.split(r"[,;]|\. ", before)[-1].rstrip(), re.split(r"[,;(\[]", after)[0]
+    about = _ABOUT_ALL.search(before) or _ABOUT_ONE.search(said) or _ABOUT_ONE.search(next_said)
+    if about or _ABOUT_ALL.search(next_said) or _SEVERAL.match(after):
+        return "remark"
+    if _RESULT.search(said):
+        return "result"
+    return "remark" if _RESULT.search(next_said) else "start"
+
+
+def _level(heading: str) -> float | None:
+    level = _LEVEL.search(heading)
+    return float(level[1] or level[2]) if level else None
 
 
 # --- what each kind of line says ------------------------------------------------------------------------------------
 
-_LEVEL = re.compile(r"(?i)(?:concurrency|users|conc|\bc)\s*[=: ]\s*(\d+)|(\d+) (?:concurrent )?(?:users|clients)\b")
-_PROMPTS = re.compile(r"(?i)(?:\bn|prompts|requests)\s*[=: ]\s*(\d+)")
-_RATE = re.compile(r"(?i)\b(?:rate|rps|qps)\s*[=: ]\s*(\d+(?:\.\d+)?)")
+_PROMPTS = re.compile(r"(?i)(?:\bn|prompts|requests)\s*[=: ]\s*([0-9]+)")
+_RATE = re.compile(r"(?i)\b(?:rate|rps|qps)\s*[=: ]\s*([0-9]+(?:\.[0-9]+)?)")
 _TWO_COUNTS = re.compile(r"(\d+) of (\d+)")
 _BAR_TOTAL = re.compile(r"\d+/(\d+) \[")
 _FIRST_COUNT = re.compile(r"\d+")
@@ -323,7 +450,7 @@ def _take_rule(run: _Run, _number: int, _text: str) -> None:
 
 
 def _take_heading(run: _Run, number: int, text: str) -> None:
-    run.heading = True
+    run.heading = run.heading or text
     for fact, pattern in (("concurrency", _LEVEL), ("prompts_asked", _PROMPTS), ("request_rate_per_s", _RATE)):
         if found := pattern.search(text):
             run.claim(fact, found[found.lastindex or 1], number, origin="heading")
@@ -331,8 +458,6 @@ def _take_heading(run: _Run, number: int, text: str) -> None:
 
 def _take_dump(run: _Run, number: int, text: str) -> None:
     """The second dump counts: there the client has filled in what was left open."""
-    if _of_another_client(text):
-        return
     run.dumps += 1
     run.raw_dump = "benchmark_args=" in text
     run.settings = _literals(text) or run.settings
@@ -422,13 +547,16 @@ _TAKE = {
 # --- numbers and settings -------------------------------------------------------------------------------------------
 
 
+# as the clients print one; Python's own float() takes `1_000` and the digits of any script too
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?|nan|NaN|-?inf")
+
+
 def _claim(fact: str, text: str, line: int) -> Claim | None:
     if fact in _UNLIMITED and text in ("not set", "None", "inf"):
         return Claim(float("inf"), 0.0, None, line)
-    try:
-        value = float(text)
-    except ValueError:
+    if not _NUMBER.fullmatch(text):
         return None
+    value = float(text)
     scale = PERCENT_PER_RATIO if fact.endswith("_ratio") else 1.0
     decimals = len(text.partition(".")[2])
     if not math.isfinite(value):

@@ -203,7 +203,31 @@ def test_a_number_that_is_none_is_no_zero(tmp_path, said):
     assert "PD209" in rules(judge(evidence), "refuse")
 
 
-@pytest.mark.parametrize("said", ["3x2", "1,024.00", "", "12.3.4", "32  100%|███| 1/1"])
+@pytest.mark.parametrize("label", ["Successful requests", "Benchmark duration (s)"])
+@pytest.mark.parametrize("said", ["nan", "inf", "NaN"])
+def test_a_block_without_a_number_that_it_must_have_is_not_whole(tmp_path, label, said):
+    evidence = read_log(tmp_path, log(values={label: said}))
+    assert evidence.runs["complete"].to_list() == [False]
+    assert endings(evidence) == [f"its block has no number for {label}"]
+    assert "PD401" in rules(judge(evidence), "refuse")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "3x2",
+        "1,024.00",
+        "",
+        "12.3.4",
+        "32  100%|███| 1/1",
+        "1_000",
+        "\uff13\uff12",
+        "\u0663\u0662",
+        "+32",
+        "3 2",
+        "infinity",
+    ],
+)
 def test_a_damaged_number_is_said_and_not_guessed(tmp_path, said):
     evidence = read_log(tmp_path, block(values={"Successful requests": said}))
     assert "completed" not in facts_of(evidence)
@@ -445,6 +469,115 @@ def test_runs_without_headings_are_told_by_their_dumps(tmp_path):
     assert evidence.runs["complete"].to_list() == [True, True, False]
 
 
+def swept(*templates: str, last: tuple[str, ...] = ()) -> list[str]:
+    """A sweep of three levels: the first template before each, the second behind it."""
+    before, after = templates
+    parts = [[before.format(users=u, n=32), *at_level(u), after.format(users=u, n=32)] for u in (1, 8, 16)]
+    return [text for part in parts for text in part if text] + [*last, "ALL_DONE"]
+
+
+ENDINGS = (
+    "===== concurrency={users} done =====",
+    "=== finished {users} users ===",
+    "--- End of concurrency={users} ---",
+    "### conc={users}, n={n}: completed in 64 s",
+    "=== Benchmark complete: {users} users ===",
+    "== concurrency {users} (exit code 0) ==",
+    "--- users={users} took 64 s ---",
+    "===== concurrency={users} =====",
+    "=== {users} users results above ===",
+)
+
+
+@pytest.mark.parametrize("before", ["", "===== concurrency={users} start =====", "===== concurrency={users} ====="])
+@pytest.mark.parametrize("after", ENDINGS)
+def test_a_heading_that_closes_a_level_begins_no_run(tmp_path, before, after):
+    evidence = read_log(tmp_path, swept(before, after))
+    assert levels(evidence) == [1, 8, 16]
+    assert evidence.runs["complete"].to_list() == [True] * 3
+    assert "PD315" not in rules(judge(evidence), "suspect")
+
+
+REMARKS = (
+    "=== Summary: best at 8 users ===",
+    "--- note: 64 users expected ---",
+    "=== Sweep done: 3 levels, 64 users max ===",
+    "=== Results for 8 users ===",
+    "=== Peak throughput at concurrency=16 ===",
+    "=== Sweep over concurrency: 1 8 16 ===",
+    "=== Sweep over concurrency=1,8,16 ===",
+    "=== 1 to 64: concurrency 1-64 ===",
+    "=== up to 64 users ===",
+)
+
+
+@pytest.mark.parametrize("remark", REMARKS)
+def test_a_heading_that_only_speaks_of_levels_begins_no_run(tmp_path, remark):
+    lines = swept("=== concurrency={users} ===", "", last=(remark,))
+    for name, given in {"last": lines, "first": [remark, *lines], "inside": [*lines[:9], remark, *lines[9:]]}.items():
+        evidence = read_log(tmp_path, given, f"{name}.log")
+        assert levels(evidence) == [1, 8, 16], name
+        assert evidence.runs["complete"].to_list() == [True] * 3, name
+        assert "PD315" not in rules(judge(evidence), "suspect"), name
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        *HEADINGS,
+        "=== warmup done, starting concurrency={users} ===",
+        "=== server startup complete; {users} users ===",
+        "=== end-to-end, concurrency={users} ===",
+        "=== concurrency={users} (expected: {n} requests, results in out/c{users}.jsonl) ===",
+        "=== concurrency={users}, best of 3 ===",
+        "===== concurrency={users} start =====",
+        "=== users={users} 2026-08-22 10:00:15 ===",
+    ],
+)
+def test_levels_that_were_announced_and_never_ran_are_missing(tmp_path, heading):
+    announced = [heading.format(users=users, n=32) for users in (8, 16, 64)]
+    evidence = read_log(tmp_path, [*at_level(1), *announced, "ALL_DONE"])
+    assert levels(evidence) == [1, 8, 16, 64]
+    assert evidence.runs["complete"].to_list() == [True, False, False, False]
+
+
+def test_a_level_that_failed_and_says_so_is_one_run(tmp_path):
+    failed = ["=== c=8 start ===", *at_level(8)[:7], *CLIENT_CRASH, "=== c=8 failed (rc=1) ==="]
+    silent = ["=== c=16 start ===", "=== c=16 done ==="]
+    evidence = read_log(tmp_path, [*failed, *silent, *at_level(64)])
+    assert levels(evidence) == [8, 16, 64]
+    assert evidence.runs["complete"].to_list() == [False, False, True]
+
+
+def test_a_run_that_crashed_behind_a_closing_heading_is_not_the_run_before(tmp_path):
+    crashed = log(arguments={"max_concurrency": 16})[0]
+    evidence = read_log(tmp_path, [*at_level(8), "=== c=8 done ===", crashed, "=== c=16 done ===", crashed])
+    assert evidence.runs["complete"].to_list() == [True, False, False]
+
+
+def test_the_same_level_at_another_rate_is_another_run(tmp_path):
+    lines = ["=== users=8 rate=4 ===", *at_level(8), "=== users=8 rate=16 ==="]
+    assert read_log(tmp_path, lines).runs["complete"].to_list() == [True, False]
+
+
+def test_the_same_level_that_starts_again_is_another_run(tmp_path):
+    lines = ["=== starting users=8 ===", *at_level(8), "=== starting users=8 ==="]
+    assert read_log(tmp_path, lines).runs["complete"].to_list() == [True, False]
+
+
+def test_a_heading_gives_a_filtered_block_its_level_from_either_side(tmp_path):
+    numbers = filtered("Successful", "duration", "Output token", "TTFT")
+    numbers = [text for text in numbers if "PD conc" not in text]
+    half = len(numbers) // 2
+    for name, (first, second) in {
+        "before": ("=== Results for {} users ===", ""), "after": ("", "=== {} users done ==="),
+    }.items():  # fmt: skip
+        one, eight = (
+            [first.format(u), *part, second.format(u)] for u, part in ((1, numbers[:half]), (8, numbers[half:]))
+        )
+        assert levels(read_log(tmp_path, [*one, *eight], f"{name}.log")) == [1, 8]
+
+
 def test_two_blocks_alone_are_two_runs(tmp_path):
     evidence = read_log(tmp_path, [*block(), *block(values={"Successful requests": "33"})])
     assert [facts_of(evidence, run)["completed"] for run in (0, 1)] == [32, 33]
@@ -540,6 +673,24 @@ def test_vllms_block_is_not_taken_for_sglangs(tmp_path):
     both = read_log(tmp_path, [*vllm, *log()], "both.log")
     assert both.runs.select("backend", "complete").rows() == [("sglang", True)]
     assert both.unread.height == 1
+
+
+SERVERS = (
+    "args: Namespace(subparser='serve', model_tag='Qwen/Qwen3-8B', port=8000)",
+    "Namespace(attention_backend='fa3', base_url='http://h:1', dataset_name=None)",
+    "INFO 08-22 10:00:15 api_server.py:9] args: Namespace(host=None, distributed_executor_backend='mp')",
+    "router_args=Namespace(backend='sglang', host='0.0.0.0', pd_disaggregation=True)",
+)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize("at", [0, 1, 2, 5, 20, 99])
+def test_the_arguments_of_a_server_are_no_run(tmp_path, server, at):
+    lines = ["=== concurrency=8 ===", *log()]
+    evidence = read_log(tmp_path, [*lines[:at], server, *lines[at:]])
+    assert evidence.runs.select("complete", "model").rows() == [(True, "Qwen/Qwen3-8B")]
+    assert levels(evidence) == [8]
+    assert facts_of(evidence)["prompts_asked"] == 32
 
 
 @pytest.mark.parametrize(
