@@ -169,8 +169,9 @@ def compare(
     both = Evidence.joined([_sided(baseline, "baseline"), _sided(candidate, "candidate")])
     evidence = redacted(both) if redact else both
     alone = judge(evidence, thresholds=thresholds)
-    runs = alone.verdicts.select("run_id", "level", pl.col("run_id").str.split("/").list.first().alias("side"))
-    chosen, unpaired = _chosen(*(runs.filter(side=side).select("run_id", "level").rows() for side in _SIDES))
+    side = pl.col("run_id").str.split("/").list.first()
+    of_side = (alone.verdicts.filter(side == name).select("run_id", "level_asked").rows() for name in _SIDES)
+    chosen, unpaired = _chosen(*of_side)
     refused = alone.verdicts.filter(pl.col("verdict") == NO_RESULT)["run_id"]
     judgement = judge(evidence, thresholds=thresholds, pairs=Pairs(chosen, frozenset(refused))) if chosen else alone
     return Comparison(tuple(_compared(judgement, chosen)), tuple(unpaired), judgement)

@@ -73,6 +73,11 @@ AGGREGATES: dict[str, pl.Expr] = {
     "requests_ok": pl.when(c.ok.is_not_null().any()).then(c.ok.sum()).cast(pl.Float64),
     "requests_failed": pl.when(c.ok.is_not_null().any()).then((~c.ok).sum()).cast(pl.Float64),
     "requests_output_tok": pl.when(c.output_tok.is_not_null().any()).then(c.output_tok.sum()).cast(pl.Float64),
+    "requests_ttft_ms_mean": c.ttft_ms.filter(c.ok).mean(),
+    "requests_ttft_ms_median": c.ttft_ms.filter(c.ok).median(),
+    "requests_itl_ms_mean": pl.when(c.itl_mean_ms.is_not_null().any()).then(
+        (c.itl_mean_ms * c.itl_count).filter(c.ok).sum() / c.itl_count.filter(c.ok).sum()
+    ),
     "requests_with_text": pl.when(c.text_chars.is_not_null().any()).then((c.text_chars > 0).sum()).cast(pl.Float64),
     "requests_text_known": c.text_chars.is_not_null().sum().cast(pl.Float64),
     "requests_same_length": pl.when(c.output_tok.is_not_null().any()).then((c.output_tok == c.output_tok.max()).mean()),
@@ -95,7 +100,8 @@ AGGREGATES: dict[str, pl.Expr] = {
 } | {name: pl.when(_timed).then(value) for name, value in TIMED.items()}
 _HAIR_MS = 0.1  # two reads of one clock: a TPOT of -0.0002 ms stands in healthy public results
 _BELOW_ZERO = c.value < pl.when(c.fact.str.contains("_ms_")).then(-_HAIR_MS).otherwise(0.0)
-_IMPOSSIBLE = c.printed.is_not_null() | _BELOW_ZERO
+_BEYOND_REASON = 1e15  # tokens, milliseconds or tokens a second: a slip of the pen, not a measurement
+_IMPOSSIBLE = c.printed.is_not_null() | _BELOW_ZERO | (c.value.is_finite() & (c.value > _BEYOND_REASON))
 _PARTS = {"throughput": "throughput", "latency": "latency", "tail": "latency", "label": "label", "run": "run"}
 # what its claims add up to: numbers that can't be, and facts on which its sources differ
 CLAIMED: dict[str, pl.Expr] = {
@@ -121,19 +127,25 @@ DERIVED: dict[str, pl.Expr] = {
     "prompts_sure": pl.when(c.dataset.is_null() | c.dataset.is_in(_RANDOM) | (c.prompts_asked == c.completed)).then(
         c.prompts_asked
     ),
-    "sent": pl.coalesce(c.requests_seen, c.requests_dispatched, c.prompts_sure),
+    # the largest: rows that were dropped from a record were sent all the same
+    "sent": pl.max_horizontal("requests_seen", "requests_dispatched", "prompts_sure"),
     "failed": pl.coalesce(c.requests_failed, c.requests_failed_said),
-    "answered_whole": ~pl.coalesce(c.streaming, c.ttft_ms_mean < _WHOLE_SHARE * c.e2e_ms_mean),
+    "answered_whole": c.embedding | ~pl.coalesce(c.streaming, c.ttft_ms_mean < _WHOLE_SHARE * c.e2e_ms_mean),
     "output_tok_per_request": c.output_tok_sum / c.completed,
     "input_tok_per_request": c.input_tok_sum / c.completed,
     # the Rust client can be told not to count again, and then reports 0 beside a TTFT that only text can give
     "uncounted": pl.coalesce(~c.retokenizes, c.rust & (c.retokenized_tok_sum == 0) & (c.ttft_ms_mean > 0)),
-    "received_tok": pl.when(~c.uncounted.fill_null(False)).then(c.retokenized_tok_sum),
+    "received_tok": pl.when(~c.uncounted.fill_null(False) & ~c.embedding).then(c.retokenized_tok_sum),
     "received_ratio": c.received_tok / c.output_tok_sum,
     "asked_tok": pl.coalesce(c.output_tok_asked, c.output_tok_asked_each * pl.coalesce(c.sent, c.completed)),
     "gaps_per_chunk": ~c.backend.is_in(_NATIVE),
     # several tokens a chunk: speculative decoding, or a stream interval where all text is there all the same
-    "chunked": c.accept_length.is_not_null() | (c.gaps_per_chunk & (c.received_ratio >= _ALL_THERE)),
+    "chunked": c.accept_length.is_not_null()
+    | (
+        c.gaps_per_chunk
+        & (c.received_ratio >= _ALL_THERE).fill_null(False)
+        & ~(c.gaps_per_tok >= _ALL_THERE).fill_null(False)
+    ),
     "received_throughput_tok_per_s": c.received_tok / c.duration_s,
     "received_throughput_tok_per_s_per_gpu": c.received_throughput_tok_per_s / c.gpu_count,
     "interactivity_tok_per_s": MS_PER_S / c.tpot_ms_median,
@@ -364,8 +376,8 @@ def _with_twins(wide: pl.LazyFrame, evidence: Evidence) -> pl.LazyFrame:
     stated = by_reader.group_by("run_id").agg(pl.col("levels_stated").max())
     clocks = ["e2e_ms_mean", "ttft_ms_mean", "tpot_ms_mean"]
     told = wide.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in clocks), c.e2e_ms_mean > 0)
-    levels = c.concurrency.n_unique().over(["experiment", *clocks]) - 1
-    for part in (stated, told.select("run_id", levels.cast(pl.Float64).alias("twins"))):
+    others = c.concurrency.drop_nulls().n_unique().over(clocks).cast(pl.Float64) - 1  # whatever folder they lie in
+    for part in (stated, told.select("run_id", others.clip(0).alias("twins"))):
         wide = wide.join(part, on="run_id", how="left", maintain_order="left")
     return wide
 

@@ -13,7 +13,17 @@ import polars as pl
 
 from pdkit.goodput import worded
 from pdkit.metrics import METRICS
-from pdkit.results import CLAIMED, FAILURES, NO_RESULT, UNVERIFIED, Judgement, Severity, Verdict, Waived
+from pdkit.results import (
+    CLAIMED,
+    FAILURES,
+    NO_RESULT,
+    NOTHING_TO_JUDGE,
+    UNVERIFIED,
+    Judgement,
+    Severity,
+    Verdict,
+    Waived,
+)
 from pdkit.rules import CHECKS
 from pdkit.units import listed, plural, show
 
@@ -206,7 +216,7 @@ class Run:
     def why(self) -> str:
         """The rules behind its verdict, or what is missing."""
         if self.verdict == NO_RESULT:
-            return " ".join(self.refused_by)
+            return " ".join(self.refused_by) or NOTHING_TO_JUDGE
         if self.verdict == UNVERIFIED:
             return "" if self.without_block else NOTHING_SHOWS
         return " ".join([*self.suspected_by, *([f"{FAILURES} (failures unknown)"] if self.sent_unknown else [])])

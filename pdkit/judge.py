@@ -24,6 +24,8 @@ from pdkit.units import listed, plural, show
 Thresholds = Mapping[str, Mapping[Severity, Bound]]
 
 _MOVED_ROWS = 200_000  # of the frame in which facts are moved: about 150 MB
+_BLIND_SHARE = 0.01  # of the requests: the share of bad ones that a rule over requests lets pass
+_LEVELS_NAMED = 8  # in one sentence; beyond that only their range
 _OFFENDERS_KEPT = 3  # requests that a finding quotes: enough to look at, not a listing
 
 
@@ -73,7 +75,7 @@ def judge(
     each = _judged(pl.concat(seen, how="diagonal"), views)
     results = _worst_view(each)
     verdicts = _verdicts(wide, results)
-    published = _published(wide, each, views)
+    published = _published(wide, each, views, verdicts)
     waived, idle = _waived(waivers, verdicts, results)
     return Judgement(
         evidence=evidence, facts=wide, views=each, results=results, verdicts=verdicts, published=published,
@@ -122,6 +124,7 @@ def _seen_in_requests(evidence: Evidence, wide: pl.DataFrame, views: list[View])
         pl.when(~unknown).then(total > 0).alias("applies"),
         _finite(bad / total).alias("observed"),
         pl.lit(0.0).alias("slack"),
+        (pl.col("blind") > _BLIND_SHARE * (total + pl.col("blind"))).alias("half_blind"),
     )
 
 
@@ -157,6 +160,7 @@ def _judged(seen: pl.DataFrame, views: list[View]) -> pl.DataFrame:
         .when(~pl.col("applies")).then(pl.lit("not_applicable"))
         .when(pl.col("observed").is_null()).then(pl.lit("not_evaluated"))
         .when(severity.is_not_null()).then(pl.lit("fail"))
+        .when(pl.col("half_blind")).then(pl.lit("not_evaluated"))
         .otherwise(pl.lit("pass"))
     )  # fmt: skip
     decided = bounded.with_columns(
@@ -290,6 +294,7 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         (shows_output & evaluated).any().alias("output_shown"),
         (evaluated | ~shows_end).all().alias("end_shown"),
         ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
+        (refused & pl.col("voids").list.contains("label")).any().alias("level_void"),
         rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
         rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
         rule.filter(blind).alias("not_evaluated"),
@@ -323,7 +328,15 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         runs.join(folded, on="run_id", how="left", maintain_order="left")
         .with_columns(
             verdict.cast(r.VERDICTS).alias("verdict"),
+            (pl.col("level_void") & ~pl.col("no_result")).fill_null(False).alias("level_void"),
             pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]),
+        )
+        .with_columns(
+            pl.col("level").alias("level_asked"),
+            pl.when(pl.col("level_void") & (pl.col("level") != r.NO_LEVEL))
+            .then(pl.format("{} asked, not held", "level"))
+            .otherwise("level")
+            .alias("level"),
         )
         .drop("judged", "output_shown", "end_shown", "no_result")
         .collect()
@@ -395,7 +408,7 @@ _CLIENT = ("tool", "client_definition", "backend")
 
 def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
     """One sentence an experiment, folded from its runs: (experiment, title, sentence)."""
-    named = ["experiment", "label", "verdict", "level", "concurrency", "request_rate_per_s"]
+    named = ["experiment", "label", "verdict", "level", "level_void", "concurrency", "request_rate_per_s"]
     by_experiment: dict[str, list[dict[str, Any]]] = {}  # a frame an experiment would cost more than all rules
     for run in verdicts.select(named).iter_rows(named=True):
         by_experiment.setdefault(run["experiment"], []).append(run)
@@ -429,9 +442,10 @@ def concluded(runs: list[dict[str, Any]]) -> str:
 
 
 def _is_cap(run: dict[str, Any]) -> bool:
-    """Whether its level is a number of users alone."""
+    """Whether its level is a number of users alone, and was held."""
     cap, rate = run["concurrency"], run["request_rate_per_s"]
-    return cap is not None and isfinite(cap) and not (rate is not None and isfinite(rate))
+    alone = cap is not None and isfinite(cap) and not (rate is not None and isfinite(rate))
+    return alone and not run["level_void"]
 
 
 def _caps(runs: list[dict[str, Any]]) -> list[float]:
@@ -448,9 +462,15 @@ def _to(believed: list[dict[str, Any]], every: list[dict[str, Any]]) -> str:
 def _at(some: list[dict[str, Any]]) -> str:
     """`at 16 and 32 users`, `at 8 requests/s and at a level that is not stated`."""
     caps = _caps(some)
-    users = [f"at {listed([f'{cap:g}' for cap in caps])} {'user' if caps == [1] else 'users'}"] if caps else []
-    levels = dict.fromkeys(run["level"] for run in some if not _is_cap(run))
-    return listed(users + [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels])
+    named = listed([f"{cap:g}" for cap in caps])
+    if len(caps) > _LEVELS_NAMED:
+        named = f"{len(caps)} levels from {caps[0]:g} to {caps[-1]:g}"
+    users = [f"at {named} {'user' if caps == [1] else 'users'}"] if caps else []
+    levels = list(dict.fromkeys(run["level"] for run in some if not _is_cap(run)))
+    words = [f"at {'a level that is not stated' if level == r.NO_LEVEL else level}" for level in levels]
+    if len(words) > _LEVELS_NAMED:
+        words = [f"at {len(levels)} {'other ' if users else ''}levels"]
+    return listed(users + words)
 
 
 # --- what a user decided --------------------------------------------------------------------------------------------
@@ -496,8 +516,11 @@ def _changed(checks: list[Check]) -> pl.DataFrame:
 # --- numbers --------------------------------------------------------------------------------------------------------
 
 
-def _published(wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.DataFrame:
-    """Every result that was stated or follows, null where a rule took it away, with the rules that did."""
+def _published(wide: pl.DataFrame, each: pl.DataFrame, views: list[View], verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Every result that was stated or follows, null where a rule took it away, with the rules that did.
+
+    A run that no rule could look at has no measured result, though none took it.
+    """
     names = [name for name, metric in METRICS.items() if metric.kind == "result"]
     values = (
         wide.lazy()
@@ -507,10 +530,11 @@ def _published(wide: pl.DataFrame, each: pl.DataFrame, views: list[View]) -> pl.
     )
     taken = _taken(each, views).group_by("run_id", "fact").agg(pl.col("rule").unique().sort().alias("voided_by"))
     nothing = pl.lit([], pl.List(pl.String))
+    no_result = pl.col("run_id").is_in(verdicts.filter(pl.col("verdict") == r.NO_RESULT)["run_id"].implode())
     return (
         values.join(taken, on=["run_id", "fact"], how="left")
         .with_columns(pl.col("voided_by").fill_null(nothing))
-        .with_columns(pl.when(pl.col("voided_by").list.len() == 0).then("value"))
+        .with_columns(pl.when(pl.col("voided_by").list.len() == 0, ~no_result).then("value"))
         .sort("run_id", "fact")
         .collect()
     )

@@ -257,25 +257,65 @@ def same_runs(evidence: Evidence) -> Evidence:
     """Sightings whose completed count, duration and throughput print alike in one experiment are one run.
 
     These survive the usual grep filter, and two invocations share all three only if they took the same time to 10 ms
-    and reached the same throughput to 0.01 tok/s. A sighting that does not state them is a run of its own.
+    and reached the same throughput to 0.01 tok/s. A sighting that does not state them is a run of its own. Where logs
+    lie in one folder and records in another, what they share makes the folders one experiment.
     """
+    keyed = _keyed(evidence)
+    known_as = _one_experiment(keyed, set(evidence.experiments["experiment"]))
+    own = pl.coalesce("key", "run_id", "seen_id")  # until now, run_id is the sighting's own place in its experiment
+    placed = keyed.select("experiment", own.alias("own"), pl.col("key").is_not_null()).iter_rows()
+    ids = [_hashed(known_as.get(home, home) if shared else home, key) for home, key, shared in placed]
+    named = keyed.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
+    of_runs = {name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")}
+    united = replace(evidence, runs=table("runs", named), **of_runs)
+    renamed = {
+        name: _renamed(getattr(united, name), known_as) for name in ("runs", "plan", "experiments", "files", "sources")
+    }
+    return replace(united, **renamed) if known_as else united
+
+
+def _keyed(evidence: Evidence) -> pl.DataFrame:
+    """The sightings, each with what it prints of its run; null where it does not print all of it."""
     printed = evidence.claims.filter(pl.col("fact").is_in(_PRINTED), pl.col("value").is_not_null())
     # as the tool prints them; Python's own rounding, since a tie decides whether two sightings are one run
     texts = printed.with_columns(pl.Series("text", [f"{value:.2f}" for value in printed["value"]], dtype=pl.String))
     columns = texts.unique(["seen_id", "fact"], keep="first", maintain_order=True).pivot(
         "fact", on_columns=list(_PRINTED), index="seen_id", values="text"
     )
-    throughput = pl.coalesce("output_throughput_tok_per_s", "input_throughput_tok_per_s")
+    # embeddings have no output, which one reader prints as 0 and another not at all
+    output, of_input = pl.col("output_throughput_tok_per_s"), pl.col("input_throughput_tok_per_s")
+    throughput = pl.when(output != "0.00").then(output).otherwise(pl.coalesce(of_input, output))
     keys = columns.select("seen_id", pl.concat_str("completed", "duration_s", throughput, separator="|").alias("key"))
-    runs = evidence.runs.join(keys, on="seen_id", how="left", maintain_order="left")
-    own = pl.coalesce("key", "run_id", "seen_id")  # until now, run_id is the sighting's own place in its experiment
-    ids = [_hashed(experiment, key) for experiment, key in runs.select("experiment", own.alias("key")).iter_rows()]
-    named = runs.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
-    return replace(
-        evidence,
-        runs=table("runs", named),
-        **{name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")},
-    )
+    return evidence.runs.join(keys, on="seen_id", how="left", maintain_order="left")
+
+
+def _one_experiment(keyed: pl.DataFrame, declared: set[str]) -> dict[str, str]:
+    """The new name of each experiment that shares a run with another: one has its log, the other its record.
+
+    Two copies of a log are two claims, and two manifests two experiments: those stay apart.
+    """
+    shared = keyed.drop_nulls("key").group_by("key").agg(
+        pl.struct("experiment", "reader").unique().alias("listings"),
+        pl.col("experiment").unique().sort().alias("homes"),
+        pl.col("reader").n_unique().alias("readers"),
+    ).filter(pl.col("homes").list.len() > 1, pl.col("listings").list.len() == pl.col("readers"))  # fmt: skip
+    groups: dict[str, set[str]] = {}
+    for homes in shared["homes"].sort().to_list():
+        together = set(homes).union(*(groups.get(home, ()) for home in homes))
+        if len(together & declared) <= 1:
+            groups |= dict.fromkeys(together, together)
+    taken = set(keyed["experiment"])
+    return {home: _name_of(together, declared, taken - together) for home, together in groups.items()}
+
+
+def _name_of(together: set[str], declared: set[str], taken: set[str]) -> str:
+    """Of the one with a manifest, else the folder that holds them all, else the first of them."""
+    above = os.path.commonpath(sorted(together)) if len({home.startswith("/") for home in together}) == 1 else ""
+    return min(together & declared, default=min(together) if above in {"", *taken} else above)
+
+
+def _renamed(rows: pl.DataFrame, known_as: dict[str, str]) -> pl.DataFrame:
+    return rows.with_columns(pl.col("experiment").replace(known_as))
 
 
 def _of_runs(rows: pl.DataFrame, runs: pl.DataFrame, name: str) -> pl.DataFrame:

@@ -14,8 +14,10 @@ _FREE_TEXT = {
     "requests": ("error",),
     "unread": ("text",),
     "sources": ("reason",),
-    "experiments": ("model", "label", "end_marker"),
+    "experiments": ("model", "label", "end_marker", "gpu"),
 }
+# what these may say as it stands; anything else may name a machine or a customer
+_PLAIN = {"topology": (r"colocated|\d+p\d+d", "[topology]"), "dataset": (r"[\w.-]+", "[path]")}
 _PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
 _KEPT_SUFFIXES = {f".{s}" for s in ("log", "txt", "out", "err", "json", "jsonl", "toml", "gz", "zst", "md", "py", "sh")}
 _DOMAINS = "com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example"
@@ -55,6 +57,14 @@ def redacted(evidence: Evidence) -> Evidence:
             *(pl.col(name).replace(file_names) for name in places),
             *(pl.col(name).replace(home_names) for name in ("experiment",) if name in frame.columns),
             *(pl.Series(name, [masked(text) for text in frame[name]], dtype=pl.String) for name in free),
+            *(
+                pl.when(pl.col(name).is_null() | pl.col(name).str.contains(f"^(?:{plain})$"))
+                .then(name)
+                .otherwise(pl.lit(shown))
+                .alias(name)
+                for name, (plain, shown) in _PLAIN.items()
+                if name in frame.columns
+            ),
             *(_numbered(frame, name, file_names) for name in ("seen_id",) if name in frame.columns),
         )
     return replace(evidence, **tables)

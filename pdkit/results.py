@@ -26,6 +26,7 @@ VERDICTS = pl.Enum([NO_RESULT, UNVERIFIED, DOUBTS, MEASURED])
 LEVELS = pl.Enum(["text", "requests", "summary"])
 CLAIMED = "claimed, not measured"
 NO_LEVEL = "level not stated"
+NOTHING_TO_JUDGE = "nothing here that any rule could look at"
 FAILURES = "PD403"  # the rule whose silence is a doubt: nobody knows how many requests were sent
 
 VIEWS_SCHEMA = pl.Schema({

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pdkit.evidence import Evidence
 from pdkit.formats import comparison as formats
 from pdkit.load import load, same_runs
 
+_MADE = count()  # of runs
 OPEN_LOOP = ("data/split-l4-qwen3-8b/open-loop/baseline", "data/split-l4-qwen3-8b/open-loop/split")
 
 
@@ -30,10 +32,9 @@ def side(*runs: dict[str, Any], gpus: int | None = None) -> Evidence:
     """One run a dict of what differs from a healthy run, in one experiment."""
     said = {"settings": {"experiment": "e"}} | ({"gpu_count": gpus} if gpus else {})
     # latencies of their own: two levels with the same ones are one that was copied
-    made = [
-        evidence(**(said | {"seen": f"run.log#{i}", "duration_s": 200 + i / 100, "ttft_ms_mean": 120 + i} | run))
-        for i, run in enumerate(runs)
-    ]
+    own = [{"seen": f"run.log#{i}", "duration_s": 200 + i / 100, "ttft_ms_mean": 120 + next(_MADE) / 1000}
+           for i in range(len(runs))]  # fmt: skip
+    made = [evidence(**(said | latency | run)) for latency, run in zip(own, runs, strict=True)]
     return same_runs(Evidence.joined(made))
 
 
@@ -98,7 +99,7 @@ def test_one_run_a_side_has_numbers_and_no_winner():
     received = numbers["received_throughput_tok_per_s"]
     assert (received.baseline, received.candidate) == (39_600 / 200, 200)
     assert received.ratio == pytest.approx(40_000 / 39_600)
-    assert numbers["ttft_ms_median"].ratio == 59 / 118
+    assert numbers["ttft_ms_median"].ratio == 59 / 120
     assert pair.sentence == "no winner: one run a side; 3 or more a side, in turn and with one seed, would tell"
     for word in ("faster", "slower", "wins", "better"):
         assert word not in formats.text(compare(side({}), side({})))

@@ -28,7 +28,7 @@ def rows(file: Path) -> list[dict[str, str]]:
 def two(tmp_path: Path) -> Path:
     """A run that holds at 8 users, and one of 64.00 tok/s that came back empty at 16."""
     write(tmp_path / "logs" / "a" / "8.log", log())
-    empty = {"Total generated tokens (retokenized)": "0", "Max request concurrency": "16"}
+    empty = {"Total generated tokens (retokenized)": "0", "Max request concurrency": "16", "Mean TTFT (ms)": "2301.00"}
     write(tmp_path / "logs" / "b" / "16.log", log(values=empty, arguments={"max_concurrency": 16}))
     return tmp_path / "logs"
 

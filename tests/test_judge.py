@@ -7,10 +7,12 @@ import polars as pl
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "checks"))
-from given import evidence, judged, outcome, verdict
+from given import HEALTHY, SETTINGS, evidence, judged, outcome, verdict
 
+from pdkit import tables
 from pdkit.evidence import SCHEMAS, Evidence
 from pdkit.facts import DERIVED, declared, facts
+from pdkit.formats import github, json, junit, markdown, sarif, text
 from pdkit.judge import Sentence, judge
 from pdkit.load import same_runs
 from pdkit.metrics import METRICS
@@ -220,7 +222,7 @@ def sweep(**retokenized: int | None):
                 seen=f"{users}.log#0",
                 concurrency=users,
                 concurrency_mean=users,
-                e2e_ms_mean=500 * users,
+                e2e_ms_mean=2.5 * users * (200 + users),
                 duration_s=200 + users,
                 output_throughput_tok_per_s=40_000 / (200 + users),
                 retokenized_tok_sum=back,
@@ -246,8 +248,64 @@ def test_a_gap_in_the_middle_is_not_passed_over():
     assert sentence.endswith("no measured result at 8 users")
 
 
+def test_a_level_that_was_not_held_is_not_the_level_that_was_reached():
+    held = evidence(seen="4.log#0")
+    guard = evidence(seen="64.log#0", concurrency=64, duration_s=201, ttft_ms_mean=121)  # 4 in flight
+    judgement = judged(held, guard)
+    assert judgement.verdicts["level"].to_list() == ["4 users", "64 users asked, not held"]
+    sentence = judgement.conclusions["sentence"].item()
+    assert sentence == "measured at 4 users and at 64 users asked, not held (1 of 2 with doubts)"
+
+
+def test_a_refused_run_keeps_the_name_of_the_level_it_was_meant_to_be():
+    assert judged(concurrency=64, retokenized_tok_sum=100).verdicts["level"].item() == "64 users"
+
+
+def test_many_levels_are_counted_and_not_listed():
+    sentence = (
+        sweep(**{f"u{users}": 40_000 if users % 2 else 0 for users in range(1, 41)}).conclusions["sentence"].item()
+    )
+    assert sentence.endswith("no measured result at 20 levels from 2 to 40 users")
+
+
 def test_an_unverified_level_is_never_called_measured():
     assert sweep(u1=None).conclusions["sentence"].item() == "unverified at 1 user"
+
+
+# --- what could not be looked at ------------------------------------------------------------------------------------
+
+
+def test_a_rule_that_is_blind_to_more_than_a_hundredth_of_the_requests_does_not_pass():
+    unknown, empty = {"text_chars": None}, {"text_chars": 0}
+    assert outcome(judged(requests=[unknown] * 4 + [{}] * 396), "PD103") == "pass"
+    assert outcome(judged(requests=[unknown] * 5 + [{}] * 395), "PD103") == "not_evaluated"
+    assert outcome(judged(requests=[unknown] * 5 + [empty] * 5 + [{}] * 390), "PD103") == "refuse"
+
+
+def nothing_to_judge():
+    """A run of which only a speed is known: no rule can look at it."""
+    settings = dict.fromkeys(SETTINGS) | {"experiment": "e", "reader": "sglang_bench_log"}
+    return judged(settings=settings, **dict.fromkeys(HEALTHY) | {"output_throughput_tok_per_s": 751.85})
+
+
+def test_a_run_that_no_rule_could_look_at_publishes_nothing():
+    judgement = nothing_to_judge()
+    assert judgement.verdicts.select("verdict", "refused_by").row(0) == ("no measured result", [])
+    assert judgement.published.drop_nulls("value").is_empty()
+
+
+@pytest.mark.parametrize("form", [text, markdown, github, junit])
+def test_a_format_for_readers_says_why_a_run_that_no_rule_could_look_at_has_no_result(form):
+    assert "nothing here that any rule could look at" in form.text(nothing_to_judge())
+
+
+@pytest.mark.parametrize("form", [json, sarif])
+def test_a_format_for_programs_can_hold_a_run_that_no_rule_could_look_at(form):
+    assert "no measured result" in form.text(nothing_to_judge())
+
+
+def test_the_report_says_why_a_run_that_no_rule_could_look_at_has_no_result():
+    assert "Nothing here that any rule could look at." in str(tables.no_measured_result(nothing_to_judge()))
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------

@@ -73,6 +73,48 @@ def test_the_same_numbers_in_two_experiments_are_two_runs(tmp_path):
     assert judge(load(tmp_path)).verdicts["experiment"].to_list() == [f"{tmp_path.name}/a", f"{tmp_path.name}/b"]
 
 
+def test_logs_in_one_folder_and_records_in_another_are_one_experiment(tmp_path):
+    write(tmp_path / "logs" / "8.log", log())
+    write(tmp_path / "logs" / "16.log", CRASH)
+    write(tmp_path / "results" / "8.jsonl", record(**details()) + "\n")
+    judgement = judge(load(tmp_path))
+    assert judgement.verdicts["experiment"].to_list() == [tmp_path.name] * 2
+    assert set(judgement.evidence.sources["experiment"]) == {tmp_path.name}
+    assert judgement.facts.drop_nulls("requests_seen")["sources"].to_list() == [2]
+
+
+def test_a_log_and_its_record_in_two_folders_are_judged_by_both(tmp_path):
+    arrays = details()
+    empty = arrays | {"generated_texts": ["", "", *arrays["generated_texts"][2:]]}
+    write(tmp_path / "logs" / "8.log", log())
+    write(tmp_path / "results" / "8.jsonl", record(**empty) + "\n")
+    assert judge(load(tmp_path)).verdicts["verdict"].to_list() == [NO_RESULT]
+
+
+def test_folders_that_share_a_run_stay_apart_where_each_has_a_manifest(tmp_path):
+    for name, file, lines in (("a", "8.log", log()), ("b", "8.jsonl", [record(**details())])):
+        write(tmp_path / name / file, lines)
+        write(tmp_path / name / "sweep.toml", 'label = "x"\n')
+    assert judge(load(tmp_path)).verdicts.height == 2
+
+
+def test_a_level_copied_into_another_folder_under_another_cap_is_refused(tmp_path):
+    write(tmp_path / "a" / "bench.log", log())
+    write(
+        tmp_path / "b" / "bench.log", log(values={"Max request concurrency": "16"}, arguments={"max_concurrency": 16})
+    )
+    assert judge(load(tmp_path)).verdicts["refused_by"].to_list() == [["PD314"], ["PD314"]]
+
+
+def test_a_log_of_embeddings_and_its_record_are_one_run(tmp_path):
+    nothing = {"total_output_tokens": 0, "total_output_tokens_retokenized": 0, "output_throughput": 0.0,
+               "total_throughput": 127.99754}  # fmt: skip
+    head = log(arguments={"backend": "sglang-embedding"})[:8]
+    write(tmp_path / "bench.log", head + block(values={"Backend": "sglang-embedding"}, embedding=True))
+    write(tmp_path / "result.jsonl", record(backend="sglang-embedding", **nothing) + "\n")
+    assert judge(load(tmp_path)).verdicts["verdict"].to_list() == ["unverified"]
+
+
 def test_a_copied_record_is_shown_once_and_said(tmp_path):
     write(tmp_path / "one.jsonl", record(**details()) + "\n")
     write(tmp_path / "two.jsonl", record(**details()) + "\n")

@@ -29,6 +29,7 @@ ERRORS = (
 def folder(tmp_path, monkeypatch):
     home = tmp_path / "home" / "alice" / "sweeps_q3"
     arguments = {"base_url": "http://gpu-node7.acme.internal:30000", "host": "10.1.2.3", "max_concurrency": 16,
+                 "dataset_name": "/home/alice/acme.jsonl",
                  "model": "/home/alice/models/Qwen3-8B", "output_file": "/home/alice/sweeps_q3/r.jsonl"}  # fmt: skip
     made = details(32) | {"errors": [*ERRORS, *[""] * (32 - len(ERRORS))], "completed": 32 - len(ERRORS)}
     server = {"model_path": "/home/alice/secretproject/Qwen3-8B", "version": "0.5.23", "host": "gpu-node7"}
@@ -39,6 +40,7 @@ def folder(tmp_path, monkeypatch):
     write(home / "acme" / "notes-alice.md", "host gpu-node7\n")
     write(home / "acme" / "sweep.toml", (
         'label = "Sweep of alice@gpu-node7 on gpu-node7.acme.internal"\nmodel = "/home/alice/models/Qwen3-8B"\n'
+        'topology = "prefill on gpu-node7, decode on acme-2"\ngpu = "H100 at 10.1.2.3"\n'
         'end_marker = "done on gpu-node7.acme.com"\n[[level]]\nconcurrency = 8\n[[level]]\nconcurrency = 32\n'
         '[[file]]\npath = "bench.log.gpu-node7"\nrole = "client"\n'
     ))  # fmt: skip
@@ -94,6 +96,12 @@ def test_files_are_still_found_by_their_hash(folder):
 )  # fmt: skip
 def test_what_tells_nothing_private_stays(said):
     assert masked(said) == said
+
+
+def test_what_the_topology_says_stays_where_it_names_no_machine(tmp_path):
+    write(tmp_path / "bench.log", log())
+    write(tmp_path / "sweep.toml", 'topology = "1p1d"\n')
+    assert redacted(load(tmp_path)).experiments["topology"].to_list() == ["1p1d"]
 
 
 def test_a_model_given_as_a_path_keeps_its_name():

@@ -9,6 +9,8 @@ from pdkit.units import MS_PER_S
 _ORDER = ("median", "p90", "p95", "p99", "max")
 CLOCK_READS_MS = 0.1  # two reads of one clock: 0.03 ms apart in a healthy run that was not streamed
 _CLOCKS_APART_S = 2.0  # a script's clock and the client's
+_SUMMED_UP = 0.01  # statistics of an array beside those of the summary; they come from the same numbers
+_LISTED = {"ttft_ms_mean": "mean TTFT", "ttft_ms_median": "median TTFT", "itl_ms_mean": "mean ITL"}
 _LONG_ENOUGH_S = 2.0  # peaks are counted in whole seconds: a shorter run has no second to itself
 
 
@@ -208,7 +210,8 @@ def arrays_add_up_to_totals() -> tuple[Rule, ...]:
     Why: a record whose parts do not fit its whole is not the record of one run.
     Next: a file that was cut, edited or merged.
     Source: exact by construction. Input lengths are left out: since 0.5.21 the server's count replaces the client's.
-    Exceptions: failed requests carry 0 and are not counted.
+    Exceptions: failed requests carry 0 and are not counted. Under speculative decoding the client may spread a chunk's
+    gap over its tokens, so latencies are not compared there.
     """
     return (
         Rule(applies=c.requests_seen > 0, observed=(c.requests_output_tok - c.output_tok_sum).abs(), refuse=ANY),
@@ -223,6 +226,16 @@ def arrays_add_up_to_totals() -> tuple[Rule, ...]:
             observed=c.detail_rows_max - c.detail_rows_min,
             refuse=ANY,
             says="one per-request array has {detail_rows_min:,.0f} entries, another {detail_rows_max:,.0f}",
+        ),
+        *(
+            Rule(
+                applies=(c.requests_seen > 0) & c.accept_length.is_null(),
+                observed=(pl.col(f"requests_{fact}") / pl.col(fact) - 1).abs(),
+                refuse=above(_SUMMED_UP),
+                voids=("latency",),
+                says=f"{name} of the requests is {{requests_{fact}:,.2f}} ms, the total says {{{fact}:,.2f}} ms",
+            )
+            for fact, name in _LISTED.items()
         ),
     )
 

@@ -32,7 +32,7 @@ def _commands(experiment: Experiment) -> Iterator[str]:
         name, told, notes = f"{experiment.name}, {run.name}", run.told, run.failed("note")
         if run.is_refused:
             kind = "warning" if run.accepted else "error"  # where all that refuses it is waived
-            lines = [*_lines(experiment, told), *_rest(experiment, run)]
+            lines = [*(_lines(experiment, told) if told else [run.why]), *_rest(experiment, run)]
             yield _command(kind, f"{name}: {run.verdict}", lines, _places(told) or run.seen)
             continue
         if run.verdict == UNVERIFIED:

@@ -282,6 +282,8 @@ def _asked(record: Any, gaps: "Gaps | None", common: dict[str, object]) -> Itera
     """The output length asked of every request, and how many entries the detail arrays have."""
     lengths = [len(array) for key in _DETAILS if isinstance(array := getattr(record, key), list)]
     lengths += [len(gaps.length)] if gaps else []
+    if lengths and record.errors is None:
+        lengths.append(0)  # every version lists them beside the others: which requests failed is not known
     facts: dict[str, float | None] = (
         {"detail_rows_min": min(lengths), "detail_rows_max": max(lengths)} if lengths else {}
     )

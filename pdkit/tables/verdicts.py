@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from pdkit.metrics import METRICS
-from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Judgement, Verdict
+from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED, Judgement, Verdict
 from pdkit.rules import CHECKS
 from pdkit.tables.findings import by_experiment, findings_table, sentence, yes_or_no
 from pdkit.tables.goodput import goodput
@@ -200,17 +200,19 @@ def _refusals(judgement: Judgement, refused: pl.DataFrame) -> Iterator[Card]:
     throughputs = judgement.claimed.filter(pl.col("fact") == "output_throughput_tok_per_s")
     claims = throughputs.rows_by_key("run_id", named=True, unique=True)
     causes = judgement.causes.rows_by_key("run_id", named=True, unique=True)
-    yes_no = yes_or_no(judgement)
+    yes_no, nothing = yes_or_no(judgement), judgement.findings.clear()
     for title, runs in by_experiment(judgement, refused):
         for run, level in runs.select("run_id", "level").iter_rows():
-            came, why = _what_came_back(facts[run], claims.get(run)), _why(told[run])
-            accepted = _accepted(told[run])
-            folds = _refused_by(told[run], yes_no, is_open=refused.height <= _CARDS_OPEN)
+            came, found = _what_came_back(facts[run], claims.get(run)), told.get(run, nothing)
+            why, accepted = _why(found), _accepted(found)
+            folds = _refused_by(found, yes_no, is_open=refused.height <= _CARDS_OPEN)
             yield Card(level, title, NO_RESULT, (why, *accepted, *came, *_cause(causes.get(run)), *folds))
 
 
 def _why(findings: pl.DataFrame) -> Words:
     """What the first rule that refused it says."""
+    if findings.is_empty():
+        return Words(f"{sentence(NOTHING_TO_JUDGE)}.")
     return Words(f"{sentence(findings.filter(pl.col('severity') == 'refuse')['sentence'][0])}.")
 
 
@@ -229,6 +231,8 @@ def _accepted(findings: pl.DataFrame) -> Iterator[Words]:
 
 
 def _refused_by(findings: pl.DataFrame, yes_no: set[tuple[str, int]], *, is_open: bool) -> Iterator[Fold]:
+    if findings.is_empty():
+        return
     grave, doubts = (findings.filter(pl.col("severity") == severity) for severity in ("refuse", "suspect"))
     rules = listed(grave["rule"].to_list())
     yield Fold(f"Refused by {rules}: values, thresholds and log lines", (findings_table(grave, yes_no),), open=is_open)

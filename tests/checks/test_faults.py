@@ -27,6 +27,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD102", "suspect", {"retokenized_tok_sum": 44_001}),
     ("PD103", "refuse", {"requests": [EMPTY] * 5 + [{}] * 395}),
     ("PD103", "suspect", {"requests": [EMPTY] * 4 + [{}] * 396}),
+    ("PD103", "refuse", {"requests": [EMPTY | {"output_tok": 0}] * 5 + [{}] * 395}),
     ("PD104", "suspect", {"settings": {"ignore_eos": False}, "requests": [{}] * 400}),
     ("PD104", "suspect", {"settings": {"ignore_eos": False}, "output_tok_asked_each": None}),
     ("PD105", "refuse", {"output_tok_sum": 35_000}),
@@ -46,15 +47,31 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
         "suspect",
         {"retokenized_tok_sum": 10_000, "settings": {"backend": "sglang-oai"}, "requests": [{"itl_count": 24}] * 400},
     ),
+    (
+        "PD111",
+        "suspect",
+        {"settings": {"backend": "sglang-oai"}, "requests": [{"itl_count": 11}] * 40 + [{}] * 360},
+    ),
+    (
+        "PD111",
+        "suspect",
+        {
+            "retokenized_tok_sum": 0,
+            "settings": {"client_definition": "rust", "backend": "sglang-oai"},
+            "requests": [{"itl_count": 24}] * 400,
+        },
+    ),
     ("PD201", "refuse", {"ttft_ms_mean": 0}),
     ("PD201", "refuse", {"ttft_ms_median": 0}),
     ("PD201", "refuse", {"requests": [{"ttft_ms": 0.0}] * 5 + [{}] * 395}),
     ("PD201", "suspect", {"requests": [{"ttft_ms": 0.0}] * 4 + [{}] * 396}),
+    ("PD201", "refuse", {"requests": [{"ttft_ms": 0.0, "output_tok": 0}] * 5 + [{}] * 395}),
     ("PD202", "suspect", {"ttft_ms_mean": 0.9}),
     ("PD202", "suspect", {"requests": [{"ttft_ms": 0.5}] * 5 + [{}] * 395}),
     ("PD203", "refuse", {"itl_ms_mean": 0}),
     ("PD204", "note", {"requests": [{"itl_count": 20}] * 400}),
     ("PD204", "note", {"settings": {"streaming": False}}),
+    ("PD204", "note", {"ttft_ms_mean": 1999.97, "settings": {"streaming": None}}),
     ("PD205", "suspect", {"tpot_ms_mean": 16}),
     ("PD205", "suspect", {"tpot_ms_mean": 22}),
     ("PD206", "refuse", {"tpot_ms_mean": 0}),
@@ -66,6 +83,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD209", "refuse", {"e2e_ms_mean": "nan"}),
     ("PD209", "refuse", {"output_throughput_tok_per_s": "inf"}),
     ("PD209", "refuse", {"completed": -1}),
+    ("PD209", "refuse", {"retokenized_tok_sum": 1e300}),
     ("PD209", "refuse", {"ttft_ms_p99": -3}),
     ("PD209", "refuse", {"requests": [{"nonfinite_count": 1}] + [{}] * 399}),
     ("PD210", "note", {"itl_ms_max": 600}),
@@ -87,6 +105,9 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD310", "refuse", {"requests": [{}] * 399 + [{"output_tok": 99}]}),
     ("PD310", "refuse", {"requests": [{}] * 399}),
     ("PD310", "refuse", {"requests": [{}] * 400, "detail_rows_min": 399, "detail_rows_max": 400}),
+    ("PD310", "refuse", {"requests": [{"ttft_ms": 400.0}] * 400}),
+    ("PD310", "refuse", {"requests": [{"ttft_ms": 100.0}] * 201 + [{"ttft_ms": 140.1}] * 199, "ttft_ms_mean": 119.95}),
+    ("PD310", "refuse", {"requests": [{"itl_mean_ms": 20.0}] * 400}),
     ("PD311", "suspect", {"peak_output_throughput_tok_per_s": 15}),
     ("PD312", "refuse", {"e2e_ms_p99": 200_100}),
     ("PD401", "refuse", {"settings": {"complete": False, "ending": "Killed"}}),
@@ -94,6 +115,7 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD403", "suspect", {"completed": 394, "prompts_asked": 400}),
     ("PD403", "refuse", {"completed": 379, "prompts_asked": 400}),
     ("PD403", "refuse", {"requests": [FAILED] * 21 + [{}] * 379, "completed": 379}),
+    ("PD403", "refuse", {"completed": 379, "requests": [{}] * 379}),  # rows that are gone were sent all the same
     ("PD406", "refuse", {"completed": 398, "requests_failed_said": 1}),
     ("PD407", "refuse", {"completed": 0}),
     ("PD407", "refuse", {"duration_s": 0}),
@@ -130,6 +152,8 @@ EXCEPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD101", "the log says that there was no tokenizer", {"retokenized_tok_sum": 0, "settings": {"retokenizes": False}}),
     ("PD102", "random text re-tokenizes a few percent off", {"retokenized_tok_sum": 38_000}),
     ("PD103", "one token may be an end token", {"requests": [EMPTY | {"output_tok": 1}] * 400}),
+    ("PD103", "no output was asked for", {"requests": [EMPTY | {"output_tok": 0}] * 400, "output_tok_asked_each": 0}),
+    ("PD103", "embeddings have no text", {"requests": [EMPTY | {"output_tok": 0}] * 400, "settings": {"backend": "sglang-embedding"}}),
     ("PD103", "a failed request has no text", {"requests": [FAILED] * 4 + [{}] * 396}),
     ("PD104", "the end token is ignored", {"requests": [{}] * 400}),
     ("PD104", "few requests", {"settings": {"ignore_eos": False}, "completed": 19}),
@@ -137,6 +161,7 @@ EXCEPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD105", "a prefill test may make two tokens for one asked", {"output_tok_asked_each": 1, "output_tok_asked": 400, "output_tok_sum": 800, "requests": [{"output_tok": 2}] * 400}),
     ("PD105", "lengths were drawn from a range", {"output_tok_asked_each": None, "requests": [{"output_tok": 50 + i % 101} for i in range(400)]}),
     ("PD105", "answers may end early", {"output_tok_sum": 20_000, "settings": {"ignore_eos": False}, "requests": [{"output_tok": 50}] * 400}),
+    ("PD105", "embeddings have no output", {"output_tok_sum": 0, "settings": {"backend": "sglang-embedding"}}),
     ("PD106", "few answers", {"requests": [{"text_hash": 1}] * 19}),
     ("PD106", "short answers are alike by chance", {"requests": [{"text_hash": 1, "text_chars": 5}] * 400}),
     ("PD107", "this client keeps no finish reason", {"requests": [{}] * 400}),
@@ -147,6 +172,7 @@ EXCEPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD111", "the native endpoint reports the true length", {"requests": [{"itl_count": 9}] * 400}),
     ("PD111", "speculative decoding", {"accept_length": 2.7, "settings": {"backend": "sglang-oai"}, "requests": [{"itl_count": 30}] * 400}),
     ("PD201", "not streamed", {"ttft_ms_mean": 1999.9, "settings": {"streaming": False}, "requests": [{"ttft_ms": 0.0}] * 400}),
+    ("PD201", "embeddings have no first token", {"ttft_ms_mean": 0, "ttft_ms_median": 0, "output_tok_sum": 0, "settings": {"backend": "sglang-embedding", "streaming": None}}),
     ("PD201", "nothing completed", {"completed": 0, "ttft_ms_mean": 0, "ttft_ms_median": 0, "output_tok_sum": 0}),
     ("PD201", "failed requests carry 0", {"requests": [FAILED | {"ttft_ms": 0.0}] * 20 + [{}] * 380}),
     ("PD203", "one token each", {"itl_ms_mean": 0, "output_tok_sum": 400}),
@@ -169,6 +195,7 @@ EXCEPTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD309", "one token each", {"output_tok_sum": 400}),
     ("PD309", "not streamed", {"tpot_ms_mean": 14, "settings": {"streaming": False}}),
     ("PD310", "failed requests carry 0 and are not counted", {"requests": [FAILED] * 4 + [{}] * 396, "completed": 396, "output_tok_sum": 39_600}),
+    ("PD310", "a chunk's gap is spread over its tokens", {"requests": [{"itl_mean_ms": 57.0}] * 400, "accept_length": 3.0}),
     ("PD311", "chunks are counted", {"peak_output_throughput_tok_per_s": 15, "settings": {"backend": "sglang-oai-chat"}}),
     ("PD311", "speculative decoding", {"peak_output_throughput_tok_per_s": 100, "accept_length": 2.7}),
     ("PD311", "a run under two seconds", {"peak_output_throughput_tok_per_s": 15, "duration_s": 1.5}),
@@ -231,7 +258,7 @@ def test_a_sentence_gives_the_numbers_it_rests_on():
         said(judged(retokenized_tok_sum=10_000), "PD101") == "10,000 of 40,000 claimed tokens came back as text (25.0%)"
     )
     assert said(judged(requests=[EMPTY] * 100 + [{}] * 300), "PD103") == (
-        "100 of 400 successful requests of two tokens or more came back without any text"
+        "100 of 400 successful requests came back without any text"
     )
 
 

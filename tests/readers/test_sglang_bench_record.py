@@ -219,6 +219,12 @@ def test_nulls_in_the_details_lose_only_themselves(tmp_path, nulled, whole):
     judge(evidence)
 
 
+def test_details_without_their_errors_are_not_the_record_of_one_run(tmp_path):
+    arrays = {key: values for key, values in details().items() if key != "errors"}
+    judgement = judge(load(write(tmp_path / "result.jsonl", record(**arrays) + "\n")))
+    assert judgement.verdicts["refused_by"].to_list() == [["PD310"]]
+
+
 def test_details_of_no_request_are_no_requests(tmp_path):
     evidence = read(tmp_path, record(**details(0)))
     assert evidence.requests.is_empty()
