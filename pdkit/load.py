@@ -292,20 +292,29 @@ def _keyed(evidence: Evidence) -> pl.DataFrame:
 def _one_experiment(keyed: pl.DataFrame, declared: set[str]) -> dict[str, str]:
     """The new name of each experiment that shares a run with another: one has its log, the other its record.
 
-    Two copies of a log are two claims, and two manifests two experiments: those stay apart.
+    Two copies of a log are two claims, and two manifests two experiments: those stay apart. Folders that lie beside
+    each other come first, so that a copy elsewhere parts no log from its record.
     """
-    shared = keyed.drop_nulls("key").group_by("key").agg(
-        pl.struct("experiment", "reader").unique().alias("listings"),
-        pl.col("experiment").unique().sort().alias("homes"),
-        pl.col("reader").n_unique().alias("readers"),
-    ).filter(pl.col("homes").list.len() > 1, pl.col("listings").list.len() == pl.col("readers"))  # fmt: skip
+    above = pl.Series("above", [Path(home).parent.as_posix() for home in keyed["experiment"]], dtype=pl.String)
+    shared = keyed.with_columns(above).drop_nulls("key")
     groups: dict[str, set[str]] = {}
-    for homes in shared["homes"].sort().to_list():
+    for homes in (*_log_and_record(shared, "key", "above"), *_log_and_record(shared, "key")):
         together = set(homes).union(*(groups.get(home, ()) for home in homes))
         if len(together & declared) <= 1:
             groups |= dict.fromkeys(together, together)
     taken = set(keyed["experiment"])
     return {home: _name_of(together, declared, taken - together) for home, together in groups.items()}
+
+
+def _log_and_record(shared: pl.DataFrame, *within: str) -> list[list[str]]:
+    """The experiments of each run that has one listing a reader, in several experiments."""
+    listed = shared.group_by(*within).agg(
+        pl.struct("experiment", "reader").unique().alias("listings"),
+        pl.col("experiment").unique().sort().alias("homes"),
+        pl.col("reader").n_unique().alias("readers"),
+    )
+    pairs = listed.filter(pl.col("homes").list.len() > 1, pl.col("listings").list.len() == pl.col("readers"))
+    return sorted(pairs["homes"].to_list())
 
 
 def _name_of(together: set[str], declared: set[str], taken: set[str]) -> str:

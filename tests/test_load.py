@@ -83,6 +83,14 @@ def test_logs_in_one_folder_and_records_in_another_are_one_experiment(tmp_path):
     assert judgement.facts.drop_nulls("requests_seen")["sources"].to_list() == [2]
 
 
+def test_a_copy_elsewhere_parts_no_log_from_its_record(tmp_path):
+    write(tmp_path / "a" / "logs" / "8.log", log())
+    write(tmp_path / "a" / "results" / "8.jsonl", record(**details()) + "\n")
+    write(tmp_path / "archive" / "8.jsonl", record(**details()) + "\n")
+    names = judge(load(tmp_path)).verdicts["experiment"].to_list()
+    assert names == [f"{tmp_path.name}/a", f"{tmp_path.name}/archive"]
+
+
 def test_a_log_and_its_record_in_two_folders_are_judged_by_both(tmp_path):
     arrays = details()
     empty = arrays | {"generated_texts": ["", "", *arrays["generated_texts"][2:]]}
