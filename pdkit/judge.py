@@ -334,7 +334,7 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             pl.col("level").alias("level_asked"),
             pl.when(pl.col("level_void") & (pl.col("level") != r.NO_LEVEL))
-            .then(pl.format("{} asked, not held", "level"))
+            .then(pl.format("{} {}", "level", pl.lit(r.NOT_HELD)))
             .otherwise("level")
             .alias("level"),
         )

@@ -26,7 +26,9 @@ VERDICTS = pl.Enum([NO_RESULT, UNVERIFIED, DOUBTS, MEASURED])
 LEVELS = pl.Enum(["text", "requests", "summary"])
 CLAIMED = "claimed, not measured"
 NO_LEVEL = "level not stated"
+NOT_HELD = "asked, not held"  # behind a level whose label was refused
 NOTHING_TO_JUDGE = "nothing here that any rule could look at"
+FEW = "PD901"  # the rule that says how many requests a percentile needs
 FAILURES = "PD403"  # the rule whose silence is a doubt: nobody knows how many requests were sent
 
 VIEWS_SCHEMA = pl.Schema({

@@ -7,7 +7,7 @@ import altair as alt
 import polars as pl
 
 from pdkit.charts.theme import CROSS, PLOT_PX, QUIET, REFUSED, layered
-from pdkit.results import NO_RESULT, UNVERIFIED
+from pdkit.results import FEW, NO_RESULT, UNVERIFIED, Judgement
 from pdkit.units import plural
 
 ROWS = 2_000  # of one chart: each costs some 200 bytes in the page
@@ -29,6 +29,17 @@ def named(runs: pl.DataFrame) -> pl.DataFrame:
         pl.when(shared).then(full).otherwise(label).alias("title"),
         place.rank("dense").cast(pl.Int64).alias("rank"),
     ).sort("experiment", "rank", "run_id", nulls_last=True)
+
+
+def with_taken(runs: pl.DataFrame, judgement: Judgement, *facts: str) -> pl.DataFrame:
+    """With `taken`: whether a rule took one of these facts, so that what evidence shows of it is merely claimed.
+
+    Too few requests take nothing: they withhold a percentile, not what it is computed from.
+    """
+    voided = pl.col("voided_by").list.set_difference([FEW]).list.len() > 0
+    lost = judgement.published.filter(pl.col("fact").is_in(facts), voided)["run_id"].unique()
+    taken = (pl.col("verdict") == NO_RESULT) | pl.col("run_id").is_in(lost.implode())
+    return runs.with_columns(taken.alias("taken"))
 
 
 def fitting(runs: pl.DataFrame, *, rows_each: int) -> tuple[pl.DataFrame, str]:

@@ -4,7 +4,7 @@ import altair as alt
 import polars as pl
 
 from pdkit.charts.labels import BESIDE, Plot, labels, onto
-from pdkit.charts.levels import fitting, greatest, named, provenance, refused
+from pdkit.charts.levels import fitting, greatest, named, provenance, refused, with_taken
 from pdkit.charts.lines import finite
 from pdkit.charts.theme import (
     AXIS,
@@ -74,8 +74,10 @@ def _runs(judgement: Judgement) -> pl.DataFrame:
     numbers = judgement.facts.select("run_id", claimed.alias("claimed"), received.alias("received"))
     rules = pl.concat_list("refused_by", "suspected_by").list.join(", ").alias("rules")
     runs = named(judgement.verdicts).with_columns(rules).join(numbers, on="run_id", how="left", maintain_order="left")
-    kept = ["title", "level", "verdict", "rules", "claimed", "received", "synthetic"]
-    return runs.select(kept).sort("claimed", descending=True, nulls_last=True, maintain_order=True)
+    drawn_as = pl.when("taken").then(pl.lit(NO_RESULT)).otherwise("verdict").alias("drawn_as")
+    kept = ["title", "level", "verdict", "drawn_as", "rules", "claimed", "received", "synthetic"]
+    drawn = with_taken(runs, judgement, _CLAIM.name, _CAME.name).with_columns(drawn_as).select(kept)
+    return drawn.sort("claimed", descending=True, nulls_last=True, maintain_order=True)
 
 
 def _plot(runs: pl.DataFrame, *, top: float, width: float, drawn: pl.DataFrame) -> alt.LayerChart:
@@ -110,20 +112,20 @@ def _claimed_axis() -> alt.Axis:
 
 def _look(drawn: pl.DataFrame) -> dict[str, alt.Color | alt.Shape]:
     """Colour and shape by verdict, with one legend for both that lists what is shown."""
-    shown = [verdict for verdict in VERDICT_COLOURS if verdict in drawn["verdict"]]
+    shown = [verdict for verdict in VERDICT_COLOURS if verdict in drawn["drawn_as"]]
     named_so = f"datum.label === '{NO_RESULT}' ? '{NO_RESULT}: {CLAIMED}' : datum.label"
     legend = alt.Legend(title=None, labelExpr=named_so, columns=2)
     colours = alt.Scale(domain=shown, range=[VERDICT_COLOURS[verdict] for verdict in shown])
     shapes = alt.Scale(domain=shown, range=[VERDICT_SHAPES[verdict] for verdict in shown])
     return {
-        "color": alt.Color("verdict:N", scale=colours, legend=legend),
-        "shape": alt.Shape("verdict:N", scale=shapes, legend=legend),
+        "color": alt.Color("drawn_as:N", scale=colours, legend=legend),
+        "shape": alt.Shape("drawn_as:N", scale=shapes, legend=legend),
     }
 
 
 def _texts(runs: pl.DataFrame, *, top: float, width: float) -> pl.DataFrame:
     """Every run, and words for the refused ones; those that lie on the same spot share theirs."""
-    refusal = pl.col("verdict") == NO_RESULT
+    refusal = pl.col("drawn_as") == NO_RESULT
     placed = onto(runs.select("received", "claimed", "level", refusal.alias("refused")), received=top, claimed=top)
     spot = [(pl.col("across") * width / _SPOT_PX).round(), (pl.col("up") * _HEIGHT_PX / _SPOT_PX).round(), "refused"]
     many, first = pl.len().over(spot), pl.int_range(pl.len()).over(spot) == 0

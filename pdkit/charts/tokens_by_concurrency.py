@@ -3,7 +3,7 @@
 import altair as alt
 import polars as pl
 
-from pdkit.charts.levels import greatest, level_order, named, provenance, refused, titles
+from pdkit.charts.levels import greatest, level_order, named, provenance, refused, titles, with_taken
 from pdkit.charts.lines import finite
 from pdkit.charts.theme import (
     AXIS,
@@ -69,13 +69,13 @@ def _runs(judgement: Judgement) -> pl.DataFrame:
     runs = named(judgement.verdicts).join(numbers, on="run_id", how="left", maintain_order="left")
     again = pl.format("{}, run {}", "level", pl.int_range(pl.len()).over("title", "level") + 1)
     row = pl.when(pl.len().over("title", "level") > 1).then(again).otherwise("level")
-    refusal = pl.col("verdict") == NO_RESULT
-    return runs.with_columns(row.alias("row"), refusal.alias("refused"), _words(runs))
+    runs = with_taken(runs, judgement, _PRINTED.name).with_columns(row.alias("row"), pl.col("taken").alias("refused"))
+    return runs.with_columns(_words(runs))
 
 
 def _words(runs: pl.DataFrame) -> pl.Series:
     """What stands beside the bars: how much came back, and what the tool printed of it."""
-    columns = runs.select("claimed", "received", "printed", pl.col("verdict") == NO_RESULT)
+    columns = runs.select("claimed", "received", "printed", "refused")
     return pl.Series("words", [_beside(*row) for row in columns.iter_rows()], dtype=pl.String)
 
 
@@ -92,7 +92,8 @@ def _beside(claimed: float | None, received: float | None, printed: float | None
 def _panel(runs: pl.DataFrame, title: str, *, last: bool) -> alt.LayerChart:
     rows = runs.select("row", "level", "verdict", "claimed", "received", "printed", "words", "refused")
     side = {"minExtent": _NAME_PX, "maxExtent": _NAME_PX, "labelLimit": _NAME_PX - 8, "labelPadding": 7}
-    names = alt.Axis(title=None, ticks=False, domain=False, **side)  # type: ignore[arg-type]
+    two_lines = "split(replace(datum.label, ' asked', '\\nasked'), '\\n')"
+    names = alt.Axis(title=None, labelExpr=two_lines, ticks=False, domain=False, **side)  # type: ignore[arg-type]
     base = alt.Chart(rows).encode(y=alt.Y("row:N", sort=rows["row"].to_list(), axis=names), tooltip=_TOLD)
     most = greatest(rows["claimed"], rows["received"])
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import altair as alt
 import polars as pl
 
-from pdkit.charts.levels import named, provenance, refused, titles
+from pdkit.charts.levels import named, provenance, refused, titles, with_taken
 from pdkit.charts.theme import (
     LEVEL_SCHEME,
     PAGE_PX,
@@ -22,7 +22,7 @@ from pdkit.charts.theme import (
 from pdkit.facts import one_listing
 from pdkit.metrics import CLOCKS, METRICS
 from pdkit.parts import chart
-from pdkit.results import CLAIMED, NO_RESULT, Judgement
+from pdkit.results import CLAIMED, NOT_HELD, Judgement
 from pdkit.units import plural
 
 _TITLE = "How long do users wait for the first token, level by level?"
@@ -54,7 +54,7 @@ def ttft_by_concurrency(judgement: Judgement) -> Picture:
     and never drawn on it. Dashed curves are claimed, not measured. Where only a summary exists, its statistics are
     marks; a mean lies on no curve and stands at the foot.
     """
-    runs = named(judgement.verdicts)
+    runs = with_taken(named(judgement.verdicts), judgement, "ttft_ms_mean")
     shown = titles(runs)[:_EXPERIMENTS]
     fits = pl.col("title").is_in(shown) & (pl.int_range(pl.len()).over("title") < _LEVELS)
     drawn = _drawn(judgement, runs.filter(fits))
@@ -134,7 +134,9 @@ def _requests(judgement: Judgement, runs: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     listed = one_listing(judgement.evidence).select("run_id", "ttft_ms", kind.alias("kind"))
     possible = listed.with_columns(pl.when(pl.col("kind").is_null()).then("ttft_ms").alias("ms")).drop("ttft_ms")
-    return runs.lazy().select("run_id", "title", "level", "rank", "verdict").join(possible, on="run_id").collect()
+    return (
+        runs.lazy().select("run_id", "title", "level", "rank", "verdict", "taken").join(possible, on="run_id").collect()
+    )
 
 
 def _curves(requests: pl.DataFrame) -> pl.DataFrame:
@@ -152,15 +154,14 @@ def _curves(requests: pl.DataFrame) -> pl.DataFrame:
     chosen = pl.struct("run_id", "place").is_in(read_off.select(pl.struct("run_id", "place")).to_series().implode())
     kept = ordered.filter(chosen | (small & pl.lit(rows <= _ROWS)))
     share = (pl.col("place") / pl.col("n")).round(6).alias("share")
-    about = pl.col("run_id", "title", "level", "rank", "verdict", "possible")
+    about = pl.col("run_id", "title", "level", "rank", "verdict", "taken", "possible")
     return kept.select(about, pl.col("ms").round_sig_figs(6), share).sort("rank", "run_id", "share")
 
 
 def _summaries(judgement: Judgement, runs: pl.DataFrame) -> pl.DataFrame:
     """Statistics of runs without requests: those that may be published, and of refused runs those claimed."""
     facts = {f"ttft_ms_{statistic}": statistic for statistic in _SHARE_OF}
-    refusal = pl.col("verdict") == NO_RESULT
-    sides = ((judgement.published, ~refusal), (judgement.claimed, refusal))
+    sides = ((judgement.published, ~pl.col("taken")), (judgement.claimed, pl.col("taken")))
     number = ["run_id", "fact", "value"]
     rows = pl.concat(side.select(number).join(runs.filter(kept).select("run_id"), on="run_id") for side, kept in sides)
     stated = rows.filter(pl.col("fact").is_in(list(facts)), pl.col("value").is_finite(), pl.col("value") > 0).select(
@@ -178,7 +179,7 @@ def _strip(requests: pl.DataFrame, summaries: pl.DataFrame, runs: pl.DataFrame) 
     seen = requests.group_by("run_id").agg(pl.len().alias("n"))
     summed = summaries.select("run_id", pl.lit(True).alias("summed")).unique()
     kinds = requests.filter(pl.col("kind").is_not_null()).group_by("run_id", "kind").agg(pl.len().alias("count"))
-    every = runs.select("run_id", "title", "level", "rank", "verdict").join(seen, on="run_id", how="left")
+    every = runs.select("run_id", "title", "level", "rank", "taken").join(seen, on="run_id", how="left")
     every = every.join(summed, on="run_id", how="left").sort("rank", "run_id").with_columns(_name())
     return every.join(kinds, on="run_id", how="left").sort("rank", "run_id", "kind")
 
@@ -189,9 +190,11 @@ def _name() -> pl.Expr:
     what = pl.when(counted).then(pl.format("n = {}", "n")).when(summed).then(pl.lit("summary"))
     number = pl.format("{} #{}", "level", pl.int_range(1, pl.len() + 1).over("title", "level"))
     level = pl.when(pl.len().over("title", "level") > 1).then(number).otherwise("level")
-    claimed = (pl.col("verdict") == NO_RESULT) & (counted | summed)
-    mark = pl.when(claimed).then(pl.lit(f"\n{CLAIMED}")).otherwise(pl.lit(""))
-    return pl.concat_str(level, pl.lit(", "), what.otherwise(pl.lit("no TTFT")), mark).alias("name")
+    held = level.str.replace(f" {NOT_HELD}", "", literal=True)
+    below = pl.when(held != level).then(pl.lit(f"\n{NOT_HELD}")).otherwise(pl.lit(""))
+    claimed = pl.col("taken") & (counted | summed)
+    mark = below + pl.when(claimed).then(pl.lit(f"\n{CLAIMED}")).otherwise(pl.lit(""))
+    return pl.concat_str(held, pl.lit(", "), what.otherwise(pl.lit("no TTFT")), mark).alias("name")
 
 
 def _domain(*numbers: pl.Series) -> tuple[float, float]:
@@ -251,12 +254,12 @@ def _plot(drawn: _Drawn, *, colour: alt.Color, height: float, last: bool) -> alt
     x = alt.X("ms:Q", scale=alt.Scale(type="log", domain=list(drawn.domain), nice=False), axis=ticks)
     shares = alt.Axis(title="Share of requests", format=".0%", values=[0, 0.25, 0.5, 0.75, 1])
     y = alt.Y("share:Q", scale=alt.Scale(domain=[0, 1.02], nice=False), axis=shares)
-    rows = drawn.curves.select("run_id", "level", "rank", "verdict", "ms", "share")
+    rows = drawn.curves.select("run_id", "level", "rank", "verdict", "taken", "ms", "share")
     foot = rows.group_by("run_id", maintain_order=True).first().with_columns(pl.lit(0.0).alias("share"))
     stepped = pl.concat([foot.select(rows.columns), rows]).sort("rank", "run_id", "share", "ms")
     dash = alt.Scale(domain=[False, True], range=[[1, 0], [5, 3]])
-    curve = alt.Chart(stepped.with_columns((pl.col("verdict") == NO_RESULT).alias("refused"))).encode(
-        x=x, y=y, color=colour, detail="run_id:N", strokeDash=alt.StrokeDash("refused:N", scale=dash, legend=None)
+    curve = alt.Chart(stepped).encode(
+        x=x, y=y, color=colour, detail="run_id:N", strokeDash=alt.StrokeDash("taken:N", scale=dash, legend=None)
     )
     small = alt.Chart(drawn.curves.filter(pl.col("possible") < _SMALL).select(rows.columns))
     points = small.mark_point(filled=True, size=14, opacity=0.9).encode(x=x, y=y, color=colour, tooltip=_TOLD)

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from pdkit.metrics import METRICS
-from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED, Judgement, Verdict
+from pdkit.results import CLAIMED, DOUBTS, FEW, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED, Judgement, Verdict
 from pdkit.rules import CHECKS
 from pdkit.tables.findings import by_experiment, findings_table, sentence, yes_or_no
 from pdkit.tables.goodput import goodput
@@ -41,7 +41,6 @@ _SHOWN = (
     "e2e_ms_median",
     "e2e_ms_p99",
 )
-_FEW = ["PD901"]  # the rule that says how many requests a percentile needs
 _EVIDENCE = {"text": "text of each answer", "requests": "numbers of each request", "summary": "summary only"}
 
 
@@ -153,7 +152,7 @@ def _taken(judgement: Judgement) -> dict[tuple[str, str], str]:
     least = _least(judgement)
     voided = judgement.published.filter(pl.col("voided_by").list.len() > 0).select("run_id", "fact", "voided_by")
     return {
-        (run, fact): f"needs n ≥ {least[run, fact]:,.0f}" if rules == _FEW else f"{NO_RESULT} ({', '.join(rules)})"
+        (run, fact): f"needs n ≥ {least[run, fact]:,.0f}" if rules == [FEW] else f"{NO_RESULT} ({', '.join(rules)})"
         for run, fact, rules in voided.iter_rows()
     }
 
@@ -161,7 +160,7 @@ def _taken(judgement: Judgement) -> dict[tuple[str, str], str]:
 def _least(judgement: Judgement) -> dict[tuple[str, str], float]:
     """How many values a percentile needs, where it had fewer: from the views that take facts by name."""
     takes = pl.Schema({"rule": pl.String(), "view": pl.Int32(), "fact": pl.List(pl.String())})
-    rows = [(rule, number, list(view.takes)) for rule in _FEW for number, view in enumerate(CHECKS[rule].views)]
+    rows = [(FEW, number, list(view.takes)) for number, view in enumerate(CHECKS[FEW].views)]
     named = pl.DataFrame(rows, schema=takes, orient="row").explode("fact")
     failed = judgement.views.filter(pl.col("outcome") == "fail").join(named, on=["rule", "view"])
     return {(run, fact): low for run, fact, low in failed.select("run_id", "fact", "threshold_low").iter_rows()}

@@ -12,7 +12,7 @@ from pdkit.charts.ttft_by_concurrency import _curves
 from pdkit.judge import judge
 from pdkit.load import load
 from pdkit.parts import charts
-from pdkit.results import CLAIMED
+from pdkit.results import CLAIMED, NO_RESULT
 from tests.charts.made import evidence, hostile, run, sweep
 
 DATA = Path(__file__).parents[2] / "data"
@@ -87,7 +87,15 @@ def test_small_samples_are_drawn_whole():
 
 def test_a_long_curve_is_read_off_at_exact_order_statistics():
     """1,000 requests at 1, 2, … 1,000 ms: the 990th is 990 ms, and that one had come for 99 % of them."""
-    about = {"run_id": "one", "title": "t", "level": "l", "rank": 1, "verdict": "measured", "kind": None}
+    about = {
+        "run_id": "one",
+        "title": "t",
+        "level": "l",
+        "rank": 1,
+        "verdict": "measured",
+        "taken": False,
+        "kind": None,
+    }
     curve = _curves(pl.DataFrame([about | {"ms": float(k)} for k in range(1, 1001)]))
     shares = dict(curve.select("ms", "share").iter_rows())
     assert (shares[1.0], shares[500.0], shares[990.0], shares[1000.0]) == (0.001, 0.5, 0.99, 1.0)
@@ -127,6 +135,18 @@ def test_printed_throughput_rises_while_text_disappears():
     ]
     assert swapped[2]["words"] == f"0 of 8,192 tok came back\nprinted: 696.66 tok/s, {CLAIMED}"
     assert swapped[0]["words"] == "8,192 of 8,192 tok came back\nprinted: 98.15 tok/s"
+
+
+def test_a_number_that_a_rule_took_is_merely_claimed_though_the_run_stands():
+    """A block whose TTFT is not that of its requests, and whose throughput is not tokens over time: PD310, PD301."""
+    row, claims, requests = run(8)
+    changed = {"ttft_ms_mean": 30.0, "output_throughput_tok_per_s": 400.25}
+    edited = [claim | {"value": changed.get(str(claim["fact"]), claim["value"])} for claim in claims]
+    judgement = judge(evidence((row, edited, requests)))
+    assert judgement.verdicts["verdict"].item() != NO_RESULT
+    for name in ("ttft_by_concurrency", "tokens_by_concurrency", "throughput_vs_received"):
+        assert CLAIMED in json.dumps(drawn(name, judgement)), name
+    assert all(row["taken"] for row in rows(drawn("ttft_by_concurrency", judgement), "taken"))
 
 
 # --- charts of results ----------------------------------------------------------------------------------------------
