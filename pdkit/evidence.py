@@ -155,11 +155,16 @@ def table(name: str, rows: Sequence[Row] | pl.DataFrame = ()) -> pl.DataFrame:
     """
     schema = SCHEMAS[name]
     if not isinstance(rows, pl.DataFrame):
+        if not rows:  # most tables of most files: made once, since a frame of many columns takes its time
+            return _EMPTY[name].clone()
         return pl.DataFrame([dict(row) for row in rows], schema=schema, strict=True)
     if undeclared := set(rows.columns) - set(schema):
         raise pl.exceptions.ColumnNotFoundError(f"{name}: undeclared columns {sorted(undeclared)}")
     absent = [pl.lit(None, dtype).alias(column) for column, dtype in schema.items() if column not in rows.columns]
     return rows.with_columns(absent).select(pl.col(column).cast(dtype) for column, dtype in schema.items())
+
+
+_EMPTY = {name: pl.DataFrame(schema=schema) for name, schema in SCHEMAS.items()}
 
 
 @dataclass(frozen=True, repr=False)
