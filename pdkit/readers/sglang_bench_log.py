@@ -199,7 +199,9 @@ def read(source: Source) -> Evidence:
     Left out by the tool: the fate of a single request; how many were sent, unless the Namespace line, the progress
     bar or the Rust client's start line is there; whether text came back, but for the retokenized total.
     """
-    runs = [run for run in _runs(_said(source)) if _is_a_run(run, source)]
+    lines = _said(source)
+    runs = [run for run in _runs(lines) if _is_a_run(run, source)]
+    runs += _unheard(lines, {run.level for run in runs})
     if runs and runs[-1].complete is False and not runs[-1].ending:
         runs[-1].last = source.last_line()
     ours = [run for run in runs if run.of_this_client]
@@ -315,6 +317,18 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[_Run]:
         yield run
 
 
+def _unheard(lines: list[tuple[int, str]], levels: set[float | None]) -> Iterator[_Run]:
+    """Levels of which no run is there, though their heading is made like that of one: a word in it may mislead."""
+    headings = [(number, text) for number, text in lines if _KIND["heading"].match(text) and _level(text) is not None]
+    like = {_NUMBERS.sub("0", text) for _, text in headings if _level(text) in levels}
+    missing = {_level(text): (number, text) for number, text in reversed(headings)
+               if _level(text) not in levels and _NUMBERS.sub("0", text) in like}  # fmt: skip
+    for number, text in missing.values():
+        run = _Run(number, last=(number, text))
+        _take_heading(run, number, text)
+        yield run
+
+
 def _of_the_client(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, str, str | None]]:
     """Number, text, kind and what a heading is there for; without remarks and what others print of that kind."""
     for number, text in lines:
@@ -401,7 +415,7 @@ _PREPARED = re.compile(
     rf"(?i)\b(?:warm-?up|server|set-?up|start-?up|load\w*|init\w*|model|router|previous|flush\w*)[\w ]*? (?:{_OVER})\b"
 )
 _ABOUT_ALL = _words("summary|overview|recap|notes?")
-_ABOUT_ONE = _words("best|peak|optimal|recommended|winner|expected|up to|max(?:imum)?(?: of)?(?= [0-9]|$)|at most")
+_ABOUT_ONE = _words("best|peak|optimal|recommended|winner|expected|up to|max(?:imum)?(?: of)?(?= [0-9])|at most")
 _RESULT = _words("results?(?!=)")
 _SEVERAL = re.compile(r"(?i)\s*(?:(?:-|\.\.+|to|and)\s*[0-9]+\s*\W*$|(?:[\s,]+[0-9]+){2,}\s*\W*$)")
 
@@ -414,7 +428,8 @@ def _part(heading: str) -> str:
     before, after = heading[: level.start()], heading[level.end() :]
     if _OVER_BEFORE.search(_PREPARED.sub("", before)) or _OVER_AFTER.search(after):
         return "end"
-    said, next_said = re.split(r"[,;]|\. ", before)[-1].rstrip(), re.split(r"[,;(\[]", after)[0]
+    # with the level's own first word: `max 64 users` is a limit, `max concurrency: 64` a level
+    said, next_said = re.split(r"[,;]|\. ", heading[: level.end()])[-1].rstrip(), re.split(r"[,;(\[]", after)[0]
     about = _ABOUT_ALL.search(before) or _ABOUT_ONE.search(said) or _ABOUT_ONE.search(next_said)
     if about or _ABOUT_ALL.search(next_said) or _SEVERAL.match(after):
         return "remark"

@@ -709,3 +709,18 @@ def test_what_only_looks_like_it_is_not_read(tmp_path, text):
 def test_a_record_that_quotes_a_traceback_is_a_record(tmp_path):
     write(tmp_path / "r.jsonl", record(errors=["\n".join(CLIENT_CRASH)] * 32) + "\n")
     assert load(tmp_path).runs["reader"].to_list() == ["sglang_bench_record"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["=== Max concurrency: {} ===", "=== concurrency={} server ok ===", "=== concurrency={} exit on error ===",
+     "=== Concurrency: {} (retry after 1 failed) ===", "=== c={} 1024 1024 ===", "=== up to {} users ==="],
+)  # fmt: skip
+def test_a_level_that_died_is_missing_whatever_words_its_heading_has(tmp_path, heading):
+    """Its heading is made like those of the levels that are there."""
+    blocks = {8: block(), 1: block(values={"Max request concurrency": "1", "Successful requests": "31"})}
+    lines = [line for users, of in blocks.items() for line in (heading.format(users), *of)]
+    evidence = load(write(tmp_path / "sweep.log", [*lines, heading.format(16), "some other line"]))
+    verdicts = judge(evidence).verdicts.select("concurrency", "verdict")
+    assert dict(verdicts.rows())[16] == "no measured result"
+    assert verdicts.height == 3
