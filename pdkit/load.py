@@ -19,8 +19,9 @@ from pdkit.source import Source
 MANIFEST_NAME = "sweep.toml"
 _SKIPPED_FOLDERS = {".git", ".ipynb_checkpoints", "__pycache__", ".venv", "node_modules"}
 _NOT_LOGS = r"(?i)\.(?:md|toml|py|sh|png|svg|html)$|/\.[^/]*$|^\.[^/]*$"  # beside a log, not one
-_PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s")
 _LEVEL = ("concurrency", "request_rate_per_s")
+_PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s", *_LEVEL)
+_NOTHING = "nothing|"  # begins the key of a run without throughput
 _ID_CHARS = 12  # of a hash: 48 bits tell a million runs apart
 PLANNED = "sweep_manifest"  # the reader of a run that only the plan speaks of
 EMPTY = "empty file"
@@ -127,7 +128,11 @@ def _read(file: _File) -> tuple[str | None, Evidence, str | None]:
     nothing, source = Evidence.of(), file.source
     if file.barred:
         return None, nothing, file.barred
-    if source.is_empty:
+    try:
+        is_empty = source.is_empty
+    except OSError as problem:
+        return None, nothing, f"cannot be read: {problem.strerror}"
+    if is_empty:
         return None, nothing, source.damage or EMPTY
     if source.is_binary:
         return None, nothing, "not text"
@@ -285,7 +290,16 @@ def _keyed(evidence: Evidence) -> pl.DataFrame:
     # embeddings have no output, which one reader prints as 0 and another not at all
     output, of_input = pl.col("output_throughput_tok_per_s"), pl.col("input_throughput_tok_per_s")
     throughput = pl.when(output != "0.00").then(output).otherwise(pl.coalesce(of_input, output))
-    keys = columns.select("seen_id", pl.concat_str("completed", "duration_s", throughput, separator="|").alias("key"))
+    # where all requests failed, every level prints the same: then the level has to tell
+    nothing = pl.concat_str(pl.lit(_NOTHING), "completed", "duration_s", *_LEVEL, separator="|")
+    something = pl.concat_str("completed", "duration_s", throughput, separator="|")
+    keys = columns.select(
+        "seen_id",
+        pl.when((throughput == "0.00") | (pl.col("completed") == "0.00"))
+        .then(nothing)
+        .otherwise(something)
+        .alias("key"),
+    )
     return evidence.runs.join(keys, on="seen_id", how="left", maintain_order="left")
 
 
@@ -296,14 +310,18 @@ def _one_experiment(keyed: pl.DataFrame, declared: set[str]) -> dict[str, str]:
     each other come first, so that a copy elsewhere parts no log from its record.
     """
     above = pl.Series("above", [Path(home).parent.as_posix() for home in keyed["experiment"]], dtype=pl.String)
-    shared = keyed.with_columns(above).drop_nulls("key")
+    shared = keyed.with_columns(above).filter(~pl.col("key").str.starts_with(_NOTHING))
     groups: dict[str, set[str]] = {}
     for homes in (*_log_and_record(shared, "key", "above"), *_log_and_record(shared, "key")):
         together = set(homes).union(*(groups.get(home, ()) for home in homes))
         if len(together & declared) <= 1:
             groups |= dict.fromkeys(together, together)
     taken = set(keyed["experiment"])
-    return {home: _name_of(together, declared, taken - together) for home, together in groups.items()}
+    names = {home: _name_of(together, declared, taken - together) for home, together in groups.items()}
+    # two sweeps side by side lie below one folder: neither may have its name
+    wanted = [(names[home], min(together)) for home, together in groups.items()]
+    crowded = {name for name, first in wanted if any(name == other and first != its for other, its in wanted)}
+    return {home: min(groups[home]) if name in crowded else name for home, name in names.items()}
 
 
 def _log_and_record(shared: pl.DataFrame, *within: str) -> list[list[str]]:

@@ -13,6 +13,7 @@ from pdkit.errors import PdkitError
 from pdkit.judge import judge
 from pdkit.load import load
 from pdkit.results import NO_RESULT
+from pdkit.source import Source
 
 PLAN = "[[level]]\nconcurrency = 8\n\n[[level]]\nconcurrency = 16\nprompts = 64\n"
 ROLE = '\n[[file]]\npath = "{path}"\nrole = "client"\n'
@@ -81,6 +82,35 @@ def test_logs_in_one_folder_and_records_in_another_are_one_experiment(tmp_path):
     assert judgement.verdicts["experiment"].to_list() == [tmp_path.name] * 2
     assert set(judgement.evidence.sources["experiment"]) == {tmp_path.name}
     assert judgement.facts.drop_nulls("requests_seen")["sources"].to_list() == [2]
+
+
+def test_sweeps_side_by_side_stay_apart_though_each_is_in_two_folders(tmp_path):
+    for name, users in (("v1", "8"), ("v2", "16")):
+        values = {"Max request concurrency": users, "Mean TTFT (ms)": f"23{users}.00", "Successful requests": "31"}
+        alike = {"max_concurrency": int(users), "mean_ttft_ms": float(f"23{users}"), "completed": 31, "duration": 64.0}
+        write(tmp_path / "logs" / name / "bench.log", log(values=values | {"Benchmark duration (s)": f"64.{users}"}))
+        write(tmp_path / "records" / name / "r.jsonl", record(**alike | {"duration": float(f"64.{users}")}) + "\n")
+    judgement = judge(load(tmp_path))
+    assert judgement.verdicts.height == judgement.verdicts["experiment"].n_unique() == 2
+    assert judgement.facts["sources"].to_list() == [2, 2]
+
+
+def test_levels_at_which_all_requests_failed_are_as_many_runs(tmp_path):
+    nothing = {"completed": 0, "duration": 0.02, "output_throughput": 0.0, "total_output_tokens": 0}
+    lines = [record(max_concurrency=users, **nothing) for users in (8, 16)]
+    write(tmp_path / "a" / "result.jsonl", lines)
+    write(tmp_path / "b" / "result.jsonl", lines[:1])
+    names = judge(load(tmp_path)).verdicts.select("experiment", "concurrency").rows()
+    assert [(Path(name).name, users) for name, users in names] == [("a", 8), ("a", 16), ("b", 8)]
+
+
+def test_a_file_that_gives_no_bytes_is_listed(tmp_path, monkeypatch):
+    def fails(_: Source) -> bool:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Source, "is_empty", property(fails))
+    file = write(tmp_path / "bench.log", log())
+    assert load(file).sources["reason"].to_list() == ["cannot be read: Input/output error"]
 
 
 def test_a_copy_elsewhere_parts_no_log_from_its_record(tmp_path):
