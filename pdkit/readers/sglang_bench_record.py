@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -70,6 +70,9 @@ _BINS_PER_DECADE = 20
 _SERVER_INFO_BYTES = 1 << 22  # larger than any seen; beyond it only its facts are lost
 
 
+_Count = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]  # what a column can hold
+
+
 class _Record(msgspec.Struct):
     """What is taken of a record, but for the numbers of _KEYS; all else is skipped unread."""
 
@@ -80,8 +83,8 @@ class _Record(msgspec.Struct):
     random_range_ratio: float | None = None
     sharegpt_output_len: float | None = None
     server_info: msgspec.Raw = msgspec.Raw(b"null")
-    input_lens: list[int | None] | None = None
-    output_lens: list[int | None] | None = None
+    input_lens: list[_Count | None] | None = None
+    output_lens: list[_Count | None] | None = None
     ttfts: list[float | None] | None = None
     itls: msgspec.Raw = msgspec.Raw(b"null")
     generated_texts: list[str | None] | None = None

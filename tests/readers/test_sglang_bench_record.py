@@ -225,6 +225,12 @@ def test_details_without_their_errors_are_not_the_record_of_one_run(tmp_path):
     assert judgement.verdicts["refused_by"].to_list() == [["PD310"]]
 
 
+def test_a_count_beyond_all_reason_is_damage(tmp_path):
+    arrays = details() | {"output_lens": [10**30] + [128] * 31}
+    judgement = judge(load(write(tmp_path / "result.jsonl", record(**arrays) + "\n")))
+    assert judgement.verdicts["refused_by"].to_list() == [["PD401"]]
+
+
 def test_details_of_no_request_are_no_requests(tmp_path):
     evidence = read(tmp_path, record(**details(0)))
     assert evidence.requests.is_empty()
