@@ -106,7 +106,10 @@ _PARTS = {"throughput": "throughput", "latency": "latency", "tail": "latency", "
 # what its claims add up to: numbers that can't be, and facts on which its sources differ
 CLAIMED: dict[str, pl.Expr] = {
     f"impossible_{part}": (
-        _IMPOSSIBLE & c.fact.is_in([m.name for m in METRICS.values() if m.kind == "result" and _PARTS[m.scope] == part])
+        _IMPOSSIBLE
+        & c.fact.is_in(
+            [m.name for m in METRICS.values() if (m.kind == "result" or m.scope == "label") and _PARTS[m.scope] == part]
+        )
     )
     .sum()
     .cast(pl.Float64)

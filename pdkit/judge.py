@@ -287,6 +287,7 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
     blind = pl.col("outcome") == "not_evaluated"
     shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
     shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
+    about_load = rule.is_in([name for name, check in CHECKS.items() if check.family == "load_validity"])
     about_itself = results.lazy().filter(pl.col("voids") != ["comparison"])  # a pair's fault is not its runs'
     folded = about_itself.group_by("run_id").agg(
         (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
@@ -295,6 +296,7 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         (evaluated | ~shows_end).all().alias("end_shown"),
         ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
         (refused & pl.col("voids").list.contains("label")).any().alias("level_void"),
+        (refused & pl.col("voids").list.contains("label") & about_load).any().alias("not_held"),
         rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
         rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
         rule.filter(blind).alias("not_evaluated"),
@@ -334,11 +336,13 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             pl.col("level").alias("level_asked"),
             pl.when(pl.col("level_void") & (pl.col("level") != r.NO_LEVEL))
-            .then(pl.format("{} {}", "level", pl.lit(r.NOT_HELD)))
+            .then(
+                pl.format("{} {}", "level", pl.when("not_held").then(pl.lit(r.NOT_HELD)).otherwise(pl.lit(r.DOUBTFUL)))
+            )
             .otherwise("level")
             .alias("level"),
         )
-        .drop("judged", "output_shown", "end_shown", "no_result")
+        .drop("judged", "output_shown", "end_shown", "no_result", "not_held")
         .collect()
     )
 

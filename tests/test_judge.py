@@ -252,9 +252,13 @@ def test_a_level_that_was_not_held_is_not_the_level_that_was_reached():
     held = evidence(seen="4.log#0")
     guard = evidence(seen="64.log#0", concurrency=64, duration_s=201, ttft_ms_mean=121)  # 4 in flight
     judgement = judged(held, guard)
-    assert judgement.verdicts["level"].to_list() == ["4 users", "64 users asked, not held"]
+    assert judgement.verdicts["level"].to_list() == ["4 users", "64 users (not held)"]
     sentence = judgement.conclusions["sentence"].item()
-    assert sentence == "measured at 4 users and at 64 users asked, not held (1 of 2 with doubts)"
+    assert sentence == "measured at 4 users and at 64 users (not held) (1 of 2 with doubts)"
+
+
+def test_a_level_that_another_rule_refuses_is_doubtful():
+    assert judged(concurrency_mean=4.1, e2e_ms_mean=2000).verdicts["level"].item() == "4 users (doubtful)"  # PD304
 
 
 def test_a_refused_run_keeps_the_name_of_the_level_it_was_meant_to_be():

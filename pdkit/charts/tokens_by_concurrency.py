@@ -92,7 +92,7 @@ def _beside(claimed: float | None, received: float | None, printed: float | None
 def _panel(runs: pl.DataFrame, title: str, *, last: bool) -> alt.LayerChart:
     rows = runs.select("row", "level", "verdict", "claimed", "received", "printed", "words", "refused")
     side = {"minExtent": _NAME_PX, "maxExtent": _NAME_PX, "labelLimit": _NAME_PX - 8, "labelPadding": 7}
-    two_lines = "split(replace(datum.label, ' asked', '\\nasked'), '\\n')"
+    two_lines = "split(replace(datum.label, ' (', '\\n('), '\\n')"
     names = alt.Axis(title=None, labelExpr=two_lines, ticks=False, domain=False, **side)  # type: ignore[arg-type]
     base = alt.Chart(rows).encode(y=alt.Y("row:N", sort=rows["row"].to_list(), axis=names), tooltip=_TOLD)
     most = greatest(rows["claimed"], rows["received"])

@@ -22,7 +22,7 @@ from pdkit.charts.theme import (
 from pdkit.facts import one_listing
 from pdkit.metrics import CLOCKS, METRICS
 from pdkit.parts import chart
-from pdkit.results import CLAIMED, NOT_HELD, Judgement
+from pdkit.results import CLAIMED, Judgement
 from pdkit.units import plural
 
 _TITLE = "How long do users wait for the first token, level by level?"
@@ -190,8 +190,8 @@ def _name() -> pl.Expr:
     what = pl.when(counted).then(pl.format("n = {}", "n")).when(summed).then(pl.lit("summary"))
     number = pl.format("{} #{}", "level", pl.int_range(1, pl.len() + 1).over("title", "level"))
     level = pl.when(pl.len().over("title", "level") > 1).then(number).otherwise("level")
-    held = level.str.replace(f" {NOT_HELD}", "", literal=True)
-    below = pl.when(held != level).then(pl.lit(f"\n{NOT_HELD}")).otherwise(pl.lit(""))
+    held, below = level.str.replace(r" \(.*\)$", ""), level.str.extract(r" (\(.*\))$")
+    below = pl.format("\n{}", below).fill_null("")
     claimed = pl.col("taken") & (counted | summed)
     mark = below + pl.when(claimed).then(pl.lit(f"\n{CLAIMED}")).otherwise(pl.lit(""))
     return pl.concat_str(held, pl.lit(", "), what.otherwise(pl.lit("no TTFT")), mark).alias("name")

@@ -83,6 +83,8 @@ FAULTS: list[tuple[str, str, dict[str, Any]]] = [
     ("PD209", "refuse", {"e2e_ms_mean": "nan"}),
     ("PD209", "refuse", {"output_throughput_tok_per_s": "inf"}),
     ("PD209", "refuse", {"completed": -1}),
+    ("PD209", "refuse", {"concurrency": -1}),
+    ("PD209", "refuse", {"concurrency": 1e30}),
     ("PD209", "refuse", {"retokenized_tok_sum": 1e300}),
     ("PD209", "refuse", {"ttft_ms_p99": -3}),
     ("PD209", "refuse", {"requests": [{"nonfinite_count": 1}] + [{}] * 399}),
