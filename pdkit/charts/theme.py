@@ -96,9 +96,19 @@ CONFIG: Final = {
     "concat": {"spacing": 14},
 }
 
-Picture = alt.VConcatChart
 Panel = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 Bundle = tuple[dict[str, object], dict[str, object]]
+
+
+class Picture(alt.VConcatChart):
+    """A figure of pdkit: shown without altair's check of its schema, which takes as long as half of the drawing.
+
+    The tests check every chart on every kind of evidence; `to_dict()` and `save()` still check.
+    """
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> Bundle:
+        renderer = alt.renderers.get()
+        return (renderer or render)(self.to_dict(validate=False, context={"pre_transform": False}))  # type: ignore[return-value]
 
 
 def enable() -> None:
