@@ -281,32 +281,6 @@ def _worst_view(each: pl.DataFrame) -> pl.DataFrame:
 
 
 def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
-    failed, rule = pl.col("outcome") == "fail", pl.col("rule")
-    refused, suspected = failed & (pl.col("severity") == "refuse"), failed & (pl.col("severity") == "suspect")
-    evaluated = pl.col("outcome").is_in(["pass", "fail"])
-    blind = pl.col("outcome") == "not_evaluated"
-    shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
-    shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
-    about_load = rule.is_in([name for name, check in CHECKS.items() if check.family == "load_validity"])
-    about_itself = results.lazy().filter(pl.col("voids") != ["comparison"])  # a pair's fault is not its runs'
-    folded = about_itself.group_by("run_id").agg(
-        (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
-        evaluated.any().alias("judged"),
-        (shows_output & evaluated).any().alias("output_shown"),
-        (evaluated | ~shows_end).all().alias("end_shown"),
-        ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
-        (refused & pl.col("voids").list.contains("label")).any().alias("level_void"),
-        (refused & pl.col("voids").list.contains("label") & about_load).any().alias("not_held"),
-        rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
-        rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
-        rule.filter(blind).alias("not_evaluated"),
-    )  # fmt: skip
-    verdict = (
-        pl.when(pl.col("no_result") | ~pl.col("judged").fill_null(False)).then(pl.lit(r.NO_RESULT))
-        .when(~pl.col("output_shown") | ~pl.col("end_shown")).then(pl.lit(r.UNVERIFIED))
-        .when((pl.col("suspected_by").list.len() > 0) | pl.col("sent_unknown")).then(pl.lit(r.DOUBTS))
-        .otherwise(pl.lit(r.MEASURED))
-    )  # fmt: skip
     seen = (
         pl.when(pl.col("requests_text_known") > 0).then(pl.lit("text"))
         .when(pl.col("requests_seen") > 0).then(pl.lit("requests"))
@@ -327,9 +301,9 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         .select("run_id", "series_key", "level", "evidence_level", "without_block", *about)
     )
     return (
-        runs.join(folded, on="run_id", how="left", maintain_order="left")
+        runs.join(_folded(results), on="run_id", how="left", maintain_order="left")
         .with_columns(
-            verdict.cast(r.VERDICTS).alias("verdict"),
+            _verdict().cast(r.VERDICTS).alias("verdict"),
             (pl.col("level_void") & ~pl.col("no_result")).fill_null(False).alias("level_void"),
             pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]),
         )
@@ -345,6 +319,40 @@ def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
         .drop("judged", "output_shown", "end_shown", "no_result", "not_held")
         .collect()
     )
+
+
+def _folded(results: pl.DataFrame) -> pl.LazyFrame:
+    """What the rules say of each run together: (run_id, what its verdict needs, refused_by, suspected_by, …)."""
+    failed, rule = pl.col("outcome") == "fail", pl.col("rule")
+    refused, suspected = failed & (pl.col("severity") == "refuse"), failed & (pl.col("severity") == "suspect")
+    evaluated = pl.col("outcome").is_in(["pass", "fail"])
+    blind = pl.col("outcome") == "not_evaluated"
+    shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
+    shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
+    about_load = rule.is_in([name for name, check in CHECKS.items() if check.family == "load_validity"])
+    about_itself = results.lazy().filter(pl.col("voids") != ["comparison"])  # a pair's fault is not its runs'
+    return about_itself.group_by("run_id").agg(
+        (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
+        evaluated.any().alias("judged"),
+        (shows_output & evaluated).any().alias("output_shown"),
+        (evaluated | ~shows_end).all().alias("end_shown"),
+        ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
+        (refused & pl.col("voids").list.contains("label")).any().alias("level_void"),
+        (refused & pl.col("voids").list.contains("label") & about_load).any().alias("not_held"),
+        rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
+        rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
+        rule.filter(blind).alias("not_evaluated"),
+    )  # fmt: skip
+
+
+def _verdict() -> pl.Expr:
+    """The verdict that follows from what the rules say together."""
+    return (
+        pl.when(pl.col("no_result") | ~pl.col("judged").fill_null(False)).then(pl.lit(r.NO_RESULT))
+        .when(~pl.col("output_shown") | ~pl.col("end_shown")).then(pl.lit(r.UNVERIFIED))
+        .when((pl.col("suspected_by").list.len() > 0) | pl.col("sent_unknown")).then(pl.lit(r.DOUBTS))
+        .otherwise(pl.lit(r.MEASURED))
+    )  # fmt: skip
 
 
 def _level() -> pl.Expr:
