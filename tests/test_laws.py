@@ -218,7 +218,8 @@ ARRAY = st.one_of(st.none(), st.lists(st.sampled_from([0, 0.0, 0.1, -1.0, math.n
 def test_any_record_is_judged(tmp_path_factory, numbers, arrays):
     folder = tmp_path_factory.mktemp("any")
     write(folder / "r.jsonl", json.dumps(RECORD | numbers | arrays) + "\n" + record() + "\n")
-    all_said(folder)
+    judgement = all_said(folder)
+    assert 2 in judgement.evidence.runs["source_line"].to_list()  # the healthy record behind it is not lost
 
 
 LINES = [*log(), "===== concurrency=8 =====", "Killed", "Traceback (most recent call last):", "=" * 50, ""]
@@ -229,4 +230,5 @@ LINES = [*log(), "===== concurrency=8 =====", "Killed", "Traceback (most recent 
 def test_any_lines_of_a_log_are_judged(tmp_path_factory, picked, kept):
     folder = tmp_path_factory.mktemp("any")
     write(folder / "bench.log", [*log()[:kept], *(LINES[at] for at in picked)])
-    all_said(folder)
+    judgement = all_said(folder)
+    assert judgement.evidence.sources["path"].to_list() == [str(folder / "bench.log")]

@@ -67,7 +67,8 @@ def test_only_evidence_charts_are_given_what_was_claimed(name):
 @every_chart
 @every_case
 def test_a_chart_is_made_of_any_evidence_and_json_can_hold_it(name, case):
-    json.dumps(drawn(name, case), allow_nan=False)
+    spec = drawn(name, case)
+    assert json.loads(json.dumps(spec, allow_nan=False))["vconcat"]
 
 
 @every_chart

@@ -52,7 +52,7 @@ FAULTS: list[tuple[str, str, Given, Given]] = [
 # (rule, why the pair is comparable all the same, what is given to the baseline, what to the candidate)
 EXCEPTIONS: list[tuple[str, str, Given, Given]] = [
     ("PD701", "a path and a public name", {"settings": {"model": "Qwen/Qwen3-8B"}}, {"settings": {"model": "/models/qwen3-8b/"}}),
-    ("PD701", "a folder of the cache", {"settings": {"model": "Qwen/Qwen3-8B"}}, {"settings": {"model": "/root/.cache/hub/models--Qwen--Qwen3-8B/snapshots/9c925d"}}),
+    ("PD701", "a folder of the cache", {"settings": {"model": "Qwen/Qwen3-8B"}}, {"settings": {"model": "/models/hub/models--Qwen--Qwen3-8B/snapshots/9c925d"}}),
     ("PD701", "one side does not say", {"settings": {"model": None}}, {}),
     ("PD701", "one side does not say its precision", {"settings": {"precision": "fp8"}}, {}),
     ("PD702", "lengths 2 % off", {}, {"input_tok_sum": 40_800, "output_tok_sum": 39_200}),
