@@ -19,6 +19,7 @@ class Column(NamedTuple):
 
 
 _TEXT, _COUNT, _NUMBER, _YES = pl.String(), pl.Int64(), pl.Float64(), pl.Boolean()
+_CLOCK = pl.Datetime("us")
 
 PLACE = {
     "source_file": Column(_TEXT, "", "the file, as it was given"),
@@ -125,6 +126,40 @@ TABLES: dict[str, dict[str, Column]] = {
         "path": Column(_TEXT, "", "a file that sweep.toml names, beside it"),
         "role": Column(_TEXT, "", "client, prefill, decode, router or colocated"),
     },
+    # one gauge of one server in one second
+    "samples": {
+        "experiment": Column(_TEXT, "", "where it belongs"),
+        "instance": Column(_TEXT, "", "the server process: its log, and its label where one file holds several"),
+        "role": Column(_TEXT, "", "prefill, decode, colocated or router; null where nothing tells"),
+        "rank": Column(_TEXT, "", '`DP1` of a server that is several; "" of one that is whole'),
+        "clock": Column(_CLOCK, "", "the second, on the server's own clock: its zone is not known"),
+        "metric": Column(_TEXT, "", "name of the gauge (pdkit.signals.GAUGES)"),
+        "value_min": Column(_NUMBER, "the gauge's", "least in this second"),
+        "value_mean": Column(_NUMBER, "the gauge's", "mean"),
+        "value_max": Column(_NUMBER, "the gauge's", "most"),
+        "n": Column(_COUNT, "", "readings in this second"),
+    },
+    # one thing that happened on a server
+    "events": {
+        "experiment": Column(_TEXT, "", "where it belongs"),
+        "instance": Column(_TEXT, "", "the server process"),
+        "role": Column(_TEXT, "", "its role; null where nothing tells"),
+        "clock": Column(_CLOCK, "", "when, on the server's own clock; null where the line has none"),
+        "kind": Column(_TEXT, "", "what happened (pdkit.signals.EVENTS)"),
+        "count": Column(_NUMBER, "", "how much of it"),
+        "subject": Column(_TEXT, "", "to whom: a bootstrap room, a session, an HTTP status"),
+        "text": Column(_TEXT, "", "the line (200 characters, keys masked); null for counted lines"),
+    },
+    # one thing that a server says it runs by
+    "settings": {
+        "experiment": Column(_TEXT, "", "where it belongs"),
+        "instance": Column(_TEXT, "", "the server process"),
+        "role": Column(_TEXT, "", "its role; null where nothing tells"),
+        "clock": Column(_CLOCK, "", "when it said so"),
+        "name": Column(_TEXT, "", "name of the setting (pdkit.signals.SETTINGS)"),
+        "value": Column(_NUMBER, "the setting's", "where it is a number"),
+        "text": Column(_TEXT, "", "where it is none"),
+    },
     "sources": {
         "path": Column(_TEXT, "", "the file"),
         "experiment": Column(_TEXT, "", "where it belongs"),
@@ -178,6 +213,9 @@ class Evidence:
     plan: pl.DataFrame
     experiments: pl.DataFrame
     files: pl.DataFrame
+    samples: pl.DataFrame
+    events: pl.DataFrame
+    settings: pl.DataFrame
     sources: pl.DataFrame
     unread: pl.DataFrame
 

@@ -23,6 +23,7 @@ _LEVEL = ("concurrency", "request_rate_per_s")
 _PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s", *_LEVEL)
 _NOTHING = "nothing|"  # begins the key of a run without throughput
 _ID_CHARS = 12  # of a hash: 48 bits tell a million runs apart
+_PLACED = ("runs", "plan", "experiments", "files", "samples", "events", "settings")  # tables that name an experiment
 PLANNED = "sweep_manifest"  # the reader of a run that only the plan speaks of
 EMPTY = "empty file"
 NOT_READ = "no reader knows this format"
@@ -194,9 +195,7 @@ def _settled(
     """The evidence of one file, told where it belongs."""
     source = file.source
     of_experiment = pl.lit(experiment).alias("experiment")
-    placed = {
-        name: getattr(evidence, name).with_columns(of_experiment) for name in ("runs", "plan", "experiments", "files")
-    }
+    placed = {name: getattr(evidence, name).with_columns(of_experiment) for name in _PLACED}
     placed["runs"] = placed["runs"].with_columns(
         pl.lit(reader, pl.String).alias("reader"),
         pl.col("seen_id").str.replace(source.name, _place(file, home), literal=True).alias("run_id"),
@@ -273,9 +272,7 @@ def same_runs(evidence: Evidence) -> Evidence:
     named = keyed.drop("key").with_columns(pl.Series("run_id", ids, dtype=pl.String))
     of_runs = {name: _of_runs(getattr(evidence, name), named, name) for name in ("claims", "requests", "gaps")}
     united = replace(evidence, runs=table("runs", named), **of_runs)
-    renamed = {
-        name: _renamed(getattr(united, name), known_as) for name in ("runs", "plan", "experiments", "files", "sources")
-    }
+    renamed = {name: _renamed(getattr(united, name), known_as) for name in (*_PLACED, "sources")}
     return replace(united, **renamed) if known_as else united
 
 

@@ -15,6 +15,8 @@ _FREE_TEXT = {
     "unread": ("text",),
     "sources": ("reason",),
     "experiments": ("model", "label", "end_marker", "gpu"),
+    "events": ("subject", "text"),
+    "settings": ("text",),
 }
 # what these may say as it stands; anything else may name a machine or a customer
 _PLAIN = {"topology": (r"colocated|\d+p\d+d", "[topology]"), "dataset": (r"[\w.-]+", "[path]")}
@@ -65,7 +67,7 @@ def redacted(evidence: Evidence) -> Evidence:
                 for name, (plain, shown) in _PLAIN.items()
                 if name in frame.columns
             ),
-            *(_numbered(frame, name, file_names) for name in ("seen_id",) if name in frame.columns),
+            *(_numbered(frame, name, file_names) for name in ("seen_id", "instance") if name in frame.columns),
         )
     return replace(evidence, **tables)
 
@@ -94,10 +96,7 @@ def masked(text: str | None) -> str | None:
     return text
 
 
-def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Series:
-    """`seen_id` begins with the file's name."""
-    renamed = [
-        f"{names.get(path, path)}#{rest}" if mark else names.get(path, path)
-        for path, mark, rest in (str(seen).rpartition("#") for seen in frame[column])
-    ]
-    return pl.Series(column, renamed, dtype=pl.String)
+def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Expr:
+    """`seen_id` and `instance` begin with the file's name."""
+    parts = ((whole, *whole.partition("#")) for whole in frame[column].drop_nulls().unique().sort())
+    return pl.col(column).replace({whole: f"{names.get(path, path)}{mark}{rest}" for whole, path, mark, rest in parts})

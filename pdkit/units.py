@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-Unit = Literal["ms", "s", "tok", "tok/s", "req/s", "requests", "users", "ratio", "tok/request", "GPUs", ""]
+Unit = Literal["ms", "s", "tok", "tok/s", "req/s", "requests", "users", "ratio", "tok/request", "GPUs", "GB/s", ""]
 
 MS_PER_S = 1000.0
 PERCENT_PER_RATIO = 100.0

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "pdkit"
 
 FLOORS = [
     ("errors", "units", "source"),
-    ("metrics", "evidence", "machines"),
+    ("metrics", "evidence", "machines", "signals"),
     ("results",),
     ("rules", "parts"),
     ("facts", "stats", "policy"),
