@@ -206,12 +206,27 @@ class Source:
         parts = [part for (text,) in found.select("text").iter_rows() for part in text.split("\r")]
         return {part[: at.start()] for part in parts if (at := re.search(pattern, part)) and part[: at.start()].strip()}
 
+    def asked(self, ask: Question) -> pl.DataFrame:
+        """The answer to a question about its lines (line, text), streamed; read leniently only where that fails.
+
+        `text` is the whole line without colours, prefix and all.
+        """
+        if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None and _is_text(self.path):
+            try:
+                return ask(_lines(self.path)).collect(engine="streaming")
+            except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
+                pass
+        # polars reads a cut-off zstd file without a word, so that goes this way too
+        with self.open() as file:
+            text = file.read().decode("utf-8", errors="replace")
+        return ask(_lines(text.encode())).collect()
+
     def holds(self, patterns: dict[str, str]) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
         counts = [_says(pattern, self._prefix).sum().alias(name) for name, pattern in patterns.items()]
         return {
             name: int(count or 0)
-            for name, count in self._scanned(lambda lines: lines.select(counts)).row(0, named=True).items()
+            for name, count in self.asked(lambda lines: lines.select(counts)).row(0, named=True).items()
         }
 
     def shared(self, pairs: dict[str, tuple[str, str]]) -> str | None:
@@ -222,17 +237,17 @@ class Source:
             pl.all_horizontal(_says(one, self._prefix) for one in pair).any().alias(name)
             for name, pair in pairs.items()
         ]
-        row = self._scanned(lambda lines: lines.select(both)).row(0, named=True)
+        row = self.asked(lambda lines: lines.select(both)).row(0, named=True)
         return next((name for name, found in row.items() if found), None)
 
     def last_line(self) -> tuple[int, str]:
         """Number and text of the last line that is not blank; (0, "") where there is none."""
-        last = self._scanned(lambda lines: lines.filter(pl.col("text").str.strip_chars() != "").last())
+        last = self.asked(lambda lines: lines.filter(pl.col("text").str.strip_chars() != "").last())
         return (int(last["line"][0]), stripped(last["text"][0].rpartition("\r")[2])) if last.height else (0, "")
 
     def line_count(self) -> int:
         """How many lines it has."""
-        return int(self._scanned(lambda lines: lines.select(pl.len())).item())
+        return int(self.asked(lambda lines: lines.select(pl.len())).item())
 
     @cached_property
     def _prefix(self) -> str:
@@ -245,19 +260,7 @@ class Source:
     # --- how it is read ---------------------------------------------------------------------------------------------
 
     def _filtered(self, keep: pl.Expr) -> pl.DataFrame:
-        return self._scanned(lambda lines: lines.filter(keep))
-
-    def _scanned(self, ask: Question) -> pl.DataFrame:
-        """The answer to a question about its lines; read leniently only where the fast way fails."""
-        if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None and _is_text(self.path):
-            try:
-                return ask(_lines(self.path)).collect(engine="streaming")
-            except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
-                pass
-        # polars reads a cut-off zstd file without a word, so that goes this way too
-        with self.open() as file:
-            text = file.read().decode("utf-8", errors="replace")
-        return ask(_lines(text.encode())).collect()
+        return self.asked(lambda lines: lines.filter(keep))
 
     @property
     def _is_packed(self) -> bool:
