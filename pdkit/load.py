@@ -76,6 +76,11 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
     return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(marked, files, places))))
 
 
+def sources(paths: Iterable[str | Path]) -> list[Source]:
+    """Every file that `load` would open, once, under the name that evidence cites; nothing is read."""
+    return [file.source for file in _files([Path(path) for path in paths]) if not file.barred]
+
+
 # --- files ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import pdkit
 from pdkit.findings import Findings, Result, Run
 from pdkit.results import Judgement
 
+_SOURCE = ("path", "reader", "reason", "bytes", "sha256")
 
 def text(judgement: Judgement) -> str:
     """The document, indented, with a final newline."""
@@ -25,6 +26,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "experiments": [{"experiment": one.name, "title": one.title} for one in found.experiments],
         "conclusions": [f"{one.name}: {one.conclusion}" for one in found.experiments],
         "decided": found.decided,
+        "sources": judgement.evidence.sources.select(_SOURCE).sort("path").to_dicts(),
     }
 
 
@@ -47,6 +49,7 @@ def _run(run: Run) -> dict[str, Any]:
         "published": dict(run.published),
         "goodput": run.goodput,
         "claimed": {fact: claim.value for fact, claim in run.claimed.items()},
+        "claimed_at": {fact: str(claim.place) for fact, claim in run.claimed.items()},
         "results": [_result(result) for result in run.results],
     }
 
