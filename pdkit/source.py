@@ -63,6 +63,16 @@ _SECRET = re.compile(
     """
 )
 
+# What people asked a model, or it answered them, behind the name that a log or a record gives it.
+_TEXT_OF = re.compile(
+    r"""(?ix)
+    (?<![a-z]) ["']?
+    (?:(?:input|output|generated|prompt|response|completion|reasoning)_?(?:texts?|content) | texts? | prompts?
+      | messages | content | completion | (?:prompt_|output_)?token_ids | (?:input|output)_ids)
+    ["']? (?:\s*=\s*|\s*:\s+|:(?=["'\[{(])) (?=[^\s\d,;:)\]}-]) (?!(?:none|null|true|false|nan)\b)
+    """
+)
+
 
 def _collected(lines: list[str]) -> str:
     """A pattern for what grep, cat or nl put before each of these lines; it matches nothing where they did not."""
@@ -89,9 +99,16 @@ def masked(text: str) -> str:
     return _SECRET.sub(lambda found: f"{found[1] or found[2] or found[3] or ''}***", text)
 
 
+def without_texts(text: str) -> str:
+    """Up to where it gives a prompt or an answer: those can be confidential, and no report shows them."""
+    found = _TEXT_OF.search(text)
+    left_out = len(text) - found.end() if found else 0
+    return f"{text[: found.end()]}[{left_out:,} characters withheld]" if found else text
+
+
 def quoted(text: str) -> str:
-    """The beginning of a line, fit to be kept: masked, without colours, at most 200 characters."""
-    return masked(_ANSI.sub("", text).strip())[:KEPT_CHARS]
+    """The beginning of a line, fit to be kept: masked, no prompt, no answer, no colours, at most 200 characters."""
+    return masked(without_texts(_ANSI.sub("", text).strip()))[:KEPT_CHARS]
 
 
 def stripped(text: str) -> str:
@@ -223,11 +240,19 @@ class Source:
 
     def holds(self, patterns: dict[str, str]) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
+        if not patterns:
+            return {}
         counts = [_says(pattern, self._prefix).sum().alias(name) for name, pattern in patterns.items()]
-        return {
-            name: int(count or 0)
-            for name, count in self.asked(lambda lines: lines.select(counts)).row(0, named=True).items()
-        }
+        some = _says(
+            "|".join(patterns.values()), self._prefix
+        )  # most lines of a large file hold none: one look says so
+        found = self.asked(lambda lines: lines.filter(some).select(counts))
+        return {name: int(count or 0) for name, count in found.row(0, named=True).items()}
+
+    def begins_with(self, pattern: str) -> bool:
+        """Whether a line of its first 64 KB holds a pattern: where it does, the rest need not be looked at."""
+        lines = pl.DataFrame({"text": _ANSI.sub("", self.head.decode("utf-8", errors="replace")).split("\n")})
+        return bool(lines.select(_says(pattern, self._prefix).any()).item())
 
     def shared(self, pairs: dict[str, tuple[str, str]]) -> str | None:
         """The name of a pair of patterns that one line holds both of, if there is such a line."""

@@ -10,7 +10,7 @@ import zstandard
 from logs import facts_of, log, record, write
 
 from pdkit.load import load
-from pdkit.source import Source, masked, quoted
+from pdkit.source import Source, masked, quoted, without_texts
 
 PLAIN = "\n".join(log()) + "\n"
 AT = "2026-08-22T10:00:15.123456789Z"
@@ -300,3 +300,28 @@ def test_a_picture_is_no_text(tmp_path: Path):
     path = tmp_path / "chart.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 8)
     assert Source(path).is_binary
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Receive: obj=GenerateReqInput(rid='a', text='PRIVATE', x=1)", "Receive: obj=GenerateReqInput(rid='a', text="),
+        ("Received request cmpl-1: prompt: 'PRIVATE', params: P(n=1)", "Received request cmpl-1: prompt: "),
+        ('{"errors": [], "generated_texts": ["PRIVATE"]}', '{"errors": [], "generated_texts": '),
+        ("{'messages': [{'role': 'user', 'content': 'PRIVATE'}]}", "{'messages': "),
+        ("out={'output_ids': [PRIVATE]}", "out={'output_ids': "),
+    ],
+)
+def test_a_quote_ends_where_a_prompt_or_an_answer_begins(said: str, kept: str):
+    assert without_texts(said).startswith(f"{kept}[")
+    assert without_texts(said).endswith(" characters withheld]")
+    assert "PRIVATE" not in quoted(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Total input text tokens:   55", "prompt: None, params", "KeyError: 'text'", "context_len=4096", "text: 5",
+     "Avg prompt throughput: 12.0 tokens/s", "#Input tokens: 8192", "num_prompts=32", "content-type: text/plain"],
+)  # fmt: skip
+def test_what_only_speaks_of_texts_stays(said: str):
+    assert without_texts(said) == said
