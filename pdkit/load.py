@@ -23,7 +23,8 @@ _LEVEL = ("concurrency", "request_rate_per_s")
 _PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s", *_LEVEL)
 _NOTHING = "nothing|"  # begins the key of a run without throughput
 _ID_CHARS = 12  # of a hash: 48 bits tell a million runs apart
-_PLACED = ("runs", "plan", "experiments", "files", "samples", "events", "settings")  # tables that name an experiment
+_OF_SERVERS = ("samples", "events", "settings")
+_PLACED = ("runs", "plan", "experiments", "files", *_OF_SERVERS)  # tables that name an experiment
 PLANNED = "sweep_manifest"  # the reader of a run that only the plan speaks of
 EMPTY = "empty file"
 NOT_READ = "no reader knows this format"
@@ -72,7 +73,7 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
         for (file, name, evidence, reason), home in zip(parts, homes, strict=True)
     )
     places = {file.source.name: _place(file, home) for file, home in zip(files, homes, strict=True)}
-    marked = _with_absent_files(_with_end_markers(evidence, files))
+    marked = _with_absent_files(_with_end_markers(_with_roles(evidence), files))
     return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(marked, files, places))))
 
 
@@ -155,12 +156,13 @@ def _read(file: _File) -> tuple[str | None, Evidence, str | None]:
 
 def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
     signs = {name: reader.signs for name, reader in known.items() if reader.signs}
-    pairs = {f"{one} and {other}": (signs[one], signs[other]) for one, other in combinations(signs, 2)}
-    counts = source.holds(signs)
-    shared = source.shared(pairs)
-    if shared:
+    seen = {name for name, sign in signs.items() if source.begins_with(sign)}
+    later = source.holds({name: sign for name, sign in signs.items() if name not in seen})
+    mine = {name: sign for name, sign in signs.items() if name in seen or later[name]}
+    pairs = {f"{one} and {other}": (mine[one], mine[other]) for one, other in combinations(mine, 2)}
+    if shared := source.shared(pairs):
         raise PdkitError(f"{source.name}: {shared} claim the same lines; a line has one reader")
-    return [name for name, count in counts.items() if count]
+    return list(mine)
 
 
 # --- experiments ----------------------------------------------------------------------------------------------------
@@ -228,6 +230,17 @@ def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
     seen = pl.DataFrame(ends, schema={"experiment": pl.String, "end_marker": pl.String})
     runs = evidence.runs.drop("end_marker").join(seen, on="experiment", how="left", maintain_order="left")
     return replace(evidence, runs=table("runs", runs))
+
+
+def _with_roles(evidence: Evidence) -> Evidence:
+    """A server's role as the manifest names it for its file; elsewhere as its own lines tell it."""
+    said = evidence.files.filter(pl.col("role") != "client").unique("path", keep="first", maintain_order=True)
+    roles = dict(said.select("path", "role").iter_rows())
+    named = pl.col("source_file").replace_strict(roles, default=None, return_dtype=pl.String)
+    given = {
+        name: getattr(evidence, name).with_columns(pl.coalesce(named, "role").alias("role")) for name in _OF_SERVERS
+    }
+    return replace(evidence, **given) if roles else evidence
 
 
 def _with_absent_files(evidence: Evidence) -> Evidence:

@@ -14,7 +14,7 @@ FLOORS = [
     ("errors", "units", "source"),
     ("metrics", "evidence", "machines", "signals"),
     ("results",),
-    ("rules", "parts"),
+    ("rules", "parts", "server_lines"),
     ("facts", "stats", "policy"),
     ("readers", "checks", "charts"),
     ("causes", "goodput"),

@@ -1,0 +1,238 @@
+"""Logs of SGLang's servers: prefill, decode or colocated, with the lines of the transfer engine among them."""
+
+import polars as pl
+
+from pdkit.evidence import Evidence, table
+from pdkit.parts import reader
+from pdkit.server_lines import ACCESS, STAMP, answers, clocked, happened, per_second, placed, quoted_texts
+from pdkit.source import Source
+
+_RANKS = r"(?:[.,]\d+)?(?: [A-Z_]+\d+)*"
+_HEAD = rf"(?:\([A-Za-z]+ pid=\d+[^)]*\) )?(?:\[{STAMP}{_RANKS}\] )?(?:(?:INFO|WARNING|ERROR)(?:: +| [\w.]+:\d+: ))?"
+_GLOG = r"[IWEF](\d{4}|\d{8}) (\d\d:\d\d:\d\d)\.\d+ +\d+ [\w.-]+:\d+\]"
+_SAID = "|".join((
+    r"(?:Prefill|Decode) (?:batch|transfer failed|bootstrap failed|handshake failed)", "server_args=",
+    "max_total_num_tokens=", "KV Cache (?:is|VA)", "Post-capture KV sizing", "The server is fired up",
+    r"Session \S+ (?:failed|recovered)", "KV cache pool is full", "Decode out of memory happened",
+    "Scheduler hit an exception", "Load weight (?:begin|end)", "(?:Losing|Lost) connection with prefill",
+    "Context corruption detected", "KV checksum mismatch",
+))  # fmt: skip
+_SIGNS = rf"{_HEAD}(?:{_SAID})|{_GLOG.replace('(', '(?:')}"
+
+# what each version calls a gauge; the same word means another queue on either side of a split
+_BOTH = {
+    "token usage": "kv_used_ratio", "full token usage": "kv_used_ratio", "#queue-req": "queued_requests",
+}  # fmt: skip
+_OF_DECODE = _BOTH | {
+    "#running-req": "running_requests", "#token": "kv_used_tok", "#full token": "kv_used_tok",
+    "pre-allocated usage": "kv_reserved_ratio", "#prealloc-req": "prealloc_requests",
+    "#transfer-req": "transferring_requests", "accept len": "accept_length",
+    "cuda graph": "cuda_graph", "cpu graph": "cuda_graph", "npu graph": "cuda_graph",
+    "gen throughput (token/s)": "gen_throughput_tok_per_s",
+}  # fmt: skip
+_OF_PREFILL = _BOTH | {
+    "#new-seq": "new_requests", "#new-token": "new_tok", "#cached-token": "cached_tok",
+    "#unbootstrapped-req": "bootstrap_requests", "#prealloc-req": "bootstrap_requests",
+    "#bootstrap-req": "bootstrap_requests",
+    "#transferring-req": "transferring_requests", "#inflight-req": "transferring_requests",
+    "input throughput (token/s)": "input_throughput_tok_per_s",
+}  # fmt: skip
+_BATCH = "(?:Decode|Prefill) batch"
+_HEALTH_CHECK = "#new-seq: 1, #new-token: 1, #cached-token: 0,"  # a real prompt has more than one token
+_SPLIT_DECODE = "pre-allocated usage: "
+_SPLIT_PREFILL = r"#(?:unbootstrapped|transferring|bootstrap|inflight|prealloc)-req: "
+
+# what a line tells of, by words that it holds: the first that fits
+_KINDS = {
+    "ready": r"The server is fired up and ready",
+    "transfer_aborted": r"(?:transfer|bootstrap|handshake) failed for request .*Aborted by AbortReq",
+    "transfer_failed": r"(?:Prefill|Decode) transfer failed for request",
+    "bootstrap_failed": r"(?:Prefill bootstrap|Decode handshake) failed for request",
+    "session_failed": r"Session \S+ failed\.",
+    "session_recovered": r"Session \S+ recovered",
+    "connection_lost": r"(?:Losing|Lost) connection with prefill instance .*affected",
+    "queue_full": r"TCP lane queue-full rejection count: \d+",
+    "transport_error": r"getConnection failed to create|TCP lane connection to \S+ failed|data transfer timeout after|"
+    r"Worker: Process failed for slice|startTransfer encountered|NIXL transport error|NIXL transfer encountered ERR",
+    "retracted": r"#retracted_reqs: [1-9]",
+    "request_rejected": r"The request queue is full",
+    "crashed": r"Scheduler hit an exception|scheduler is dead|Received sigquit|atchdog timeout \(|OutOfMemoryError|"
+    r"CUDA error|Not enough memory\. Please",
+    "corrupted": r"Context corruption detected|KV checksum mismatch",
+}
+# one expression for all of them costs a quarter of looking for each
+_EVENT_WORDS = "|".join((
+    "fired up and ready", "failed for request", r"Session \S+ (?:failed|recovered)", "connection with prefill",
+    "queue-full rejection", "getConnection failed", "TCP lane connection", "data transfer timeout",
+    "Process failed for slice", "startTransfer encountered", "NIXL trans", "#retracted_reqs", "request queue is full",
+    "hit an exception", "scheduler is dead", "Received sigquit", "atchdog timeout", "OutOfMemoryError", "CUDA error",
+    "Not enough memory", "Context corruption", "KV checksum mismatch",
+))  # fmt: skip
+_OF_ENGINE = ("queue_full", "transport_error")  # lines of the transfer engine, which have a clock of their own
+_A_ROOM = ("transfer_failed", "bootstrap_failed", "transfer_aborted")  # several lines tell of one request
+_SUBJECTS = (
+    r"bootstrap_room[=:]\s*(\d+)", r"Session (\S+) (?:failed|recovered)", r"bootstrap_addr: ([^)\s]+)\)",
+    r"(OutOfMemoryError|CUDA error|sigquit|[wW]atchdog|scheduler is dead|Scheduler hit an exception|Not enough memory)",
+)  # fmt: skip
+_COUNTS = (r"queue-full rejection count: (\d+)", r"#retracted_reqs: (\d+)", r"(\d+) (?:requests|transfers) affected")
+_SIDES = {
+    "prefill": r"Prefill (?:transfer|bootstrap) failed|Session \S+ (?:failed|recovered)|queue-full|getConnection",
+    "decode": r"Decode (?:transfer|handshake) failed",
+}
+_AGAIN_S = 60  # several workers of one server say that it is ready, within seconds
+
+# what a server says that it runs by: arguments of a `server_args=` dump, and lines of their own
+_ARGUMENTS = {
+    "model_path": "model_path", "quantization": "quantization", "dtype": "dtype", "kv_cache_dtype": "kv_dtype",
+    "tp_size": "tp_size", "dp_size": "dp_size", "pp_size": "pp_size", "disaggregation_mode": "disaggregation_mode",
+    "disaggregation_transfer_backend": "transfer_backend", "num_reserved_decode_tokens": "reserved_tok",
+    "speculative_algorithm": "speculative", "device": "device",
+}  # fmt: skip
+_SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for word, name in _ARGUMENTS.items()} | {
+    "pool_tok": r"max_total_num_tokens=(\d+)|(?:KV Cache is allocated|KV cache allocated)\..*#tokens: (\d+)",
+    "chunked_prefill_tok": r"\bmax_total_num_tokens=.* chunked_prefill_size=(\d+)",
+    "max_running_requests": r"\bmax_total_num_tokens=.* max_running_requests=(\d+)",
+    "kv_dtype_used": r"KV [Cc]ache (?:is )?allocated\..*dtype: ([\w.]+)",
+    "context_tok": r"context_len=(\d+)",
+    "free_gb": r"available_gpu_mem=([\d.]+) GB",
+    "weights_gb": r"Load weight end\..*mem usage=([\d.]+) GB",
+}
+_SETTING_WORDS = "server_args=|max_total_num_tokens=|KV Cache is allocated|KV cache allocated|Load weight end"
+_NOTHING = ("None", "null", "auto")
+
+
+@reader(title="SGLang server: log of a prefill, decode or colocated server", signs=_SIGNS)
+def read(source: Source) -> Evidence:
+    """What a server of SGLang (0.4.0 to 0.5.23) prints of its batches, transfers and troubles; order-free.
+
+    Gauges of `Prefill batch` and `Decode batch` lines are kept as one row a second, rank and gauge; `#prealloc-req` is
+    the bootstrap queue on a prefill server and the wait for memory on a decode server. Failed transfers are kept one a
+    bootstrap room; access lines are counted by second and status; Mooncake's lines are read also where they stand in
+    the middle of another. Health checks (one prompt token) are left out. Whether it is a prefill or a decode server is
+    told by its arguments, else by its lines.
+
+    Left out by the server: the zone of its clock, a level on each line, how many answers had text; a decode line comes
+    only every 40 steps, so that a short run may have none.
+    """
+    samples, events, answered, settings = (source.asked(ask) for ask in (_samples, _events, _answers, _settings))
+    year = next((stamp[:4] for stamp in samples["second"].drop_nulls()), None)
+    seen = {
+        "samples": samples,
+        "events": pl.concat([_once_ready(_dated(quoted_texts(events), year)), answered], how="diagonal"),
+        "settings": settings,
+    }
+    sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls()})
+    role = sides[0] if len(sides) == 1 else None if sides else "colocated"
+    return Evidence.of(
+        **{name: table(name, _of_server(placed(frame, source.name), source.name, role)) for name, frame in seen.items()}
+    )
+
+
+# --- what is asked of the file --------------------------------------------------------------------------------------
+
+
+def _stamped(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """With `second`, the first stamp in brackets of each line, and `ranks`, what stands behind it."""
+    head = pl.col("text").str.extract_groups(rf"\[(?<second>{STAMP})[.,\d]*(?<ranks>[^\]]*)\]")
+    return lines.with_columns(head.alias("head")).unnest("head")
+
+
+def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
+    text = pl.col("text")
+    is_decode = text.str.contains("Decode batch", literal=True)
+    role = (
+        pl.when(is_decode & text.str.contains(_SPLIT_DECODE, literal=True)).then(pl.lit("decode"))
+        .when(~is_decode & text.str.contains(_SPLIT_PREFILL)).then(pl.lit("prefill"))
+    )  # fmt: skip
+    chosen = lines.filter(text.str.contains(_BATCH), ~text.str.contains(_HEALTH_CHECK, literal=True))
+    pairs = text.str.replace(" batch. ", " batch, ", literal=True)  # up to 0.5.3
+    readings = _stamped(chosen).with_columns(pairs, role.alias("role"), is_decode.alias("is_decode"))
+    names = {True: _OF_DECODE, False: _OF_PREFILL}
+    found = per_second(readings, "ranks", "role", "is_decode")
+    metric = pl.coalesce(
+        pl.when(pl.col("is_decode") == side).then(
+            pl.col("key").replace_strict(its, default=None, return_dtype=pl.String)
+        )
+        for side, its in names.items()
+    )
+    rank = pl.col("ranks").str.extract(r"\b(DP\d+)").fill_null("")
+    told = found.with_columns(metric.alias("metric"), rank.alias("rank")).drop_nulls("metric")
+    return told.drop("key", "ranks", "is_decode")
+
+
+def _events(lines: pl.LazyFrame) -> pl.LazyFrame:
+    text, kind = pl.col("text"), pl.col("kind")
+    kinds = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _KINDS.items())
+    chosen = _stamped(lines.filter(text.str.contains(_EVENT_WORDS))).with_columns(kinds.alias("kind"))
+    own_clock = text.str.extract_groups(_GLOG)
+    of_engine = pl.concat_str(own_clock.struct.field("1"), own_clock.struct.field("2"), separator=" ")
+    second = pl.coalesce(pl.when(kind.is_in(_OF_ENGINE)).then(of_engine), "second")
+    subject = pl.coalesce(text.str.extract(pattern) for pattern in _SUBJECTS)
+    key = pl.when(kind.is_in(_A_ROOM)).then(pl.col("subject")).when(kind == "transport_error").then(pl.col("second"))
+    count = pl.coalesce(*(text.str.extract(pattern).cast(pl.Float64, strict=False) for pattern in _COUNTS), pl.lit(1.0))
+    told = chosen.with_columns(second.alias("second"), subject.alias("subject"), count.alias("count"))
+    found = happened(told.with_columns(key.alias("key")))
+    sides = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(side)) for side, pattern in _SIDES.items())
+    return found.with_columns(sides.alias("role")).drop("key")
+
+
+def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
+    # without a clock in brackets it is another server's line
+    chosen = _stamped(lines.filter(pl.col("text").str.contains(ACCESS, literal=True))).drop_nulls("second")
+    return answers(chosen).with_columns(pl.lit("http").alias("kind"))
+
+
+def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """What is said of each setting, once a value: every rank says the same."""
+    text = pl.col("text")
+    chosen = _stamped(lines.filter(text.str.contains(_SETTING_WORDS)))
+    said = [
+        pl.coalesce(text.str.extract(pattern, group) for group in range(1, pattern.count(r"(\d+)") + 1 or 2))
+        if name == "pool_tok" else text.str.extract(pattern)
+        for name, pattern in _SETTINGS.items()
+    ]  # fmt: skip
+    columns = [value.str.strip_chars("'").alias(name) for name, value in zip(_SETTINGS, said, strict=True)]
+    long = chosen.select("line", "second", *columns).unpivot(
+        list(_SETTINGS), index=["line", "second"], variable_name="name", value_name="text"
+    )
+    known = long.filter(pl.col("text").is_not_null(), ~pl.col("text").is_in(_NOTHING))
+    first = pl.col("line").arg_min()
+    each = known.group_by("name", "text").agg(
+        pl.col("second").get(first), pl.col("line").min().cast(pl.Int64).alias("source_line")
+    )
+    each = each.with_columns(pl.col("name").str.strip_suffix("_used"))
+    number = pl.col("text").cast(pl.Float64, strict=False)
+    mode = pl.when((pl.col("name") == "disaggregation_mode") & pl.col("text").is_in(["prefill", "decode"])).then("text")
+    return each.with_columns(
+        number.alias("value"), pl.when(number.is_null()).then("text").alias("text"), mode.alias("role")
+    )
+
+
+# --- what follows from the whole file -------------------------------------------------------------------------------
+
+
+def _dated(events: pl.DataFrame, year: str | None) -> pl.DataFrame:
+    """The transfer engine's stamps as all others: it leaves out the year, which the file's other lines tell."""
+    day = pl.coalesce(
+        pl.col("second").str.extract(r"^(\d{8}) "), pl.lit(year) + pl.col("second").str.extract(r"^(\d{4}) ")
+    )
+    time = pl.col("second").str.extract(r" (\S+)$")
+    full = pl.format("{}-{}-{} {}", day.str.slice(0, 4), day.str.slice(4, 2), day.str.slice(6, 2), time)
+    of_engine = pl.col("second").str.contains(r"^\d{4}(?:\d{4})? ")
+    return events.with_columns(pl.when(of_engine).then(full).otherwise("second").alias("second"))
+
+
+def _once_ready(events: pl.DataFrame) -> pl.DataFrame:
+    """Of several workers that say so within a minute, one."""
+    clock = clocked(pl.col("second"))
+    again = (clock.diff().dt.total_seconds() <= _AGAIN_S).fill_null(False)
+    ready = pl.col("kind") == "ready"
+    return pl.concat([events.filter(~ready), events.filter(ready).sort("source_line").filter(~again)])
+
+
+def _of_server(rows: pl.DataFrame, name: str, role: str | None) -> pl.DataFrame:
+    """Rows told whose they are: of the file's one server, or of the side that each tells where it holds both."""
+    side = pl.col("role") if "role" in rows.columns else pl.lit(None, pl.String)
+    its = side if role is None else pl.coalesce(side, pl.lit(role))
+    instance = pl.format("{}#{}", pl.lit(name), its) if role is None else pl.lit(name)
+    return rows.with_columns(its.alias("role"), pl.coalesce(instance, pl.lit(name)).alias("instance"))

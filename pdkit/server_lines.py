@@ -1,0 +1,89 @@
+"""What readers of server logs share: clocks, answers counted a second, gauges kept one value a second."""
+
+import polars as pl
+
+from pdkit.source import KEPT_CHARS, quoted
+
+STAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+GENERATES = (
+    r"/(?:generate|v1/(?:chat/)?completions|v1/responses|inference/v1/generate)\b"  # what a load client asks for
+)
+_ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
+ACCESS = " HTTP/"
+_FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
+
+
+def clocked(second: pl.Expr) -> pl.Expr:
+    """`2026-08-20 10:00:18` as a time without a zone; null where it is none."""
+    return second.str.replace("T", " ", literal=True).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
+
+
+def answers(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """HTTP answers to generation requests by second and status: (second, subject, count, source_line).
+
+    `lines` has line, text and `second` (the line's stamp as text, null where it has none). 200 is written when a
+    stream begins, whatever comes after it.
+    """
+    said = lines.with_columns(pl.col("text").str.extract(_ANSWER).alias("subject")).drop_nulls("subject")
+    return said.group_by("second", "subject").agg(
+        pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
+    )
+
+
+def per_second(readings: pl.LazyFrame, *by: str) -> pl.LazyFrame:
+    """Readings `key: value, key: value` as one row a second and key: (second, *by, key, value_min, …, n, source_line).
+
+    `readings` has line, second, text and the columns of `by`; a value is a number, True or False. The order of the
+    pairs does not matter, and whole seconds are all that is kept of a log of any size. Splitting costs half of what a
+    regular expression for the pairs costs, and a third of one expression a gauge.
+    """
+    pair = pl.col("pairs").str.splitn(": ", 2).struct.rename_fields(["key", "said"])
+    value = pl.col("said").cast(pl.Float64, strict=False)
+    truth = pl.when(pl.col("said").is_in(["True", "False"])).then((pl.col("said") == "True").cast(pl.Float64))
+    split = readings.select(
+        "line", "second", pl.col("text").str.strip_chars_end(", \r").str.split(", ").alias("pairs"), *by
+    )
+    each = split.explode("pairs").with_columns(pair).unnest("pairs").drop_nulls("said")
+    number = pl.col("value")
+    grouped = (
+        each.with_columns(pl.coalesce(value, truth).alias("value"))
+        .group_by("second", "key", *by)
+        .agg(
+            number.min().alias("value_min"),
+            number.mean().alias("value_mean"),
+            number.max().alias("value_max"),
+            number.count().cast(pl.Int64).alias("n"),
+            pl.col("line").min().cast(pl.Int64).alias("source_line"),
+        )
+    )
+    return grouped.filter(pl.col("n") > 0)
+
+
+def happened(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """Each thing once: (kind, subject, key, second, count, text, source_line), by the first line that tells of it.
+
+    `lines` has line, text, second, kind, subject, count and `key`: lines of one kind and key tell of one thing (several
+    ranks of one request), and a key that is null makes every line a thing of its own. Counts of a thing are the most
+    that a line says; where they add up, the key has to be finer.
+    """
+    told = lines.filter(pl.col("kind").is_not_null()).with_columns(
+        pl.coalesce("key", pl.col("line").cast(pl.String)).alias("key"), pl.col("text").str.slice(0, _FAR_CHARS)
+    )
+    first = pl.col("line").arg_min()
+    return told.group_by("kind", "key").agg(
+        pl.col("second", "subject", "text").get(first),
+        pl.col("count").max().cast(pl.Float64),
+        pl.col("line").min().cast(pl.Int64).alias("source_line"),
+    )
+
+
+def quoted_texts(events: pl.DataFrame) -> pl.DataFrame:
+    """With each line's beginning as it may be shown: keys masked, colours gone."""
+    texts = events["text"].drop_nulls().unique()
+    return events.with_columns(pl.col("text").replace(list(texts), [quoted(text) for text in texts]))
+
+
+def placed(rows: pl.DataFrame, source_name: str) -> pl.DataFrame:
+    """Rows of one file in the order of its lines, with the file's name, and the clock in place of `second`."""
+    clock = clocked(pl.col("second")).alias("clock")
+    return rows.with_columns(clock, pl.lit(source_name).alias("source_file")).drop("second").sort("source_line")
