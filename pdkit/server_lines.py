@@ -5,11 +5,16 @@ import polars as pl
 from pdkit.source import KEPT_CHARS, quoted
 
 STAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+VLLM = (
+    r"(?:\([A-Za-z]\w* [^()]*pid=\d+[^()]*\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) "  # how vLLM begins a line:
+    r"\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[?[\w./-]+:\d+\] "  # process, level, day and time, place in its code
+)
 GENERATES = (
     r"/(?:generate|v1/(?:chat/)?completions|v1/responses|inference/v1/generate)\b"  # what a load client asks for
 )
 _ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
 ACCESS = " HTTP/"
+_TURNED_AWAY = ("429", "503")  # a full queue, or no server that takes requests
 _FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
 
 
@@ -28,6 +33,13 @@ def answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     return said.group_by("second", "subject").agg(
         pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
     )
+
+
+def with_rejections(answered: pl.DataFrame) -> pl.DataFrame:
+    """Answers as events `http`, and those by which a request was turned away once more as `request_rejected`."""
+    away = answered.filter(pl.col("subject").is_in(_TURNED_AWAY))
+    kinds = (("http", answered), ("request_rejected", away))
+    return pl.concat([frame.with_columns(pl.lit(kind).alias("kind")) for kind, frame in kinds])
 
 
 def per_second(readings: pl.LazyFrame, *by: str) -> pl.LazyFrame:
