@@ -253,11 +253,11 @@ _TUNED = {
     "block", "quantized", "bf16", "fp16", "fp8", "w8a8", "int8", "awq", "gptq", "int4", "w4a16", "4bit", "fp4",
     "nvfp4", "mxfp4", "marlin", "g128",
 }  # fmt: skip
+_ARITHMETIC = {"auto", "bfloat16", "float16", "half", "float", "float32"}
 _SAYS_PRECISION: Mapping[str, Precision] = {
-    "bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "half": "bf16", "auto": "bf16",
-    "fp8": "fp8", "w8a8fp8": "fp8", "int8": "int8", "w8a8": "int8", "awq": "int4", "gptq": "int4", "int4": "int4",
-    "w4a16": "int4", "4bit": "int4", "marlin": "int4", "fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4",
-    "float32": "fp32", "fp32": "fp32", "modelopt": "fp4",
+    "bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "half": "bf16", "fp8": "fp8",
+    "w8a8": "int8", "int8": "int8", "awq": "int4", "gptq": "int4", "int4": "int4", "w4a16": "int4", "4bit": "int4",
+    "marlin": "int4", "fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "float32": "fp32", "fp32": "fp32",
 }  # fmt: skip
 
 
@@ -348,12 +348,14 @@ def _gpu_words(name: str) -> frozenset[str]:
 
 
 def precision_of(*said: str | None) -> Precision | None:
-    """The precision of weights, from the first text that names one: `fp8`, `torch.bfloat16`, a model's name."""
-    for text in said:
-        for word in re.findall(r"[a-z0-9]+", (text or "").lower()):
-            if word in _SAYS_PRECISION:
-                return _SAYS_PRECISION[word]
-    return None
+    """The precision that the first text names which names one: `fp8`, `torch.bfloat16`, a model's name."""
+    words = (word for text in said for word in re.findall(r"[a-z0-9]+", (text or "").lower()))
+    return next((_SAYS_PRECISION[word] for word in words if word in _SAYS_PRECISION), None)
+
+
+def weights_precision_of(*said: str | None) -> Precision | None:
+    """The same of weights: a server's `dtype` is that of its arithmetic, and says nothing of what it unpacks."""
+    return precision_of(*(None if (text or "").rpartition(".")[2].lower() in _ARITHMETIC else text for text in said))
 
 
 # --- reading them ---------------------------------------------------------------------------------------------------
@@ -600,7 +602,7 @@ def _limits(
     model_name: str | None, gpu_name: str | None, precision: str | None, kv_bytes: float | None, *, machines: Machines
 ) -> list[float | None]:
     """The facts in their order."""
-    stated = precision_of(precision, model_name)
+    stated = weights_precision_of(precision, model_name)
     found = _of_model(machines.model(model_name), stated, kv_bytes) | _of_gpu(machines.gpu(gpu_name), stated)
     return [found.get(name) for name in MACHINE_FACTS]
 

@@ -12,14 +12,14 @@ PACKAGE = Path(__file__).parents[1] / "pdkit"
 
 FLOORS = [
     ("errors", "units", "source"),
-    ("metrics", "evidence", "machines", "signals"),
-    ("results",),
-    ("rules", "parts", "server_lines"),
-    ("facts", "stats", "policy"),
+    ("metrics", "evidence", "machines", "fitting", "signals"),
+    ("results", "windows"),
+    ("rules", "parts", "server_lines", "served"),
+    ("facts", "stats", "policy", "capacity"),
     ("readers", "checks", "charts"),
     ("causes", "goodput"),
-    ("judge", "load", "redact", "findings", "capacity", "chain", "series", "store", "tables"),
-    ("compare",),
+    ("judge", "load", "redact", "findings", "quotes", "chain", "series", "store", "tables"),
+    ("compare", "bundle"),
     ("report", "formats", "export", "catalogue", "calibrate", "cases", "sweep", "lab"),
     ("__init__",),
     ("cli",),
@@ -27,7 +27,7 @@ FLOORS = [
 ]
 FLOOR_OF = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 # `import pdkit` for its version is allowed from above the floor that it would stand on: it loads nothing
-VERSION_ONLY = {"formats", "tables", "report", "calibrate", "cli"}
+VERSION_ONLY = {"formats", "tables", "report", "calibrate", "cli", "bundle"}
 ROOMS_OF_THIRD_PARTIES = {
     "altair": ("charts",),
     "papermill": ("report",),

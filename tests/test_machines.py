@@ -23,6 +23,7 @@ from pdkit.machines import (
     read_machines,
     read_model,
     transfer_floor_s,
+    weights_precision_of,
     weights_resident_bytes,
     weights_streamed_bytes,
 )
@@ -227,6 +228,12 @@ def test_a_model_whose_sizes_may_differ_is_none(said: str | None):
 )
 def test_a_precision_is_read_where_one_is_named(said: tuple[str | None, ...], precision: str | None):
     assert precision_of(*said) == precision
+
+
+@pytest.mark.parametrize("said", ["auto", "bfloat16", "torch.float16", None])
+def test_the_type_of_the_arithmetic_is_not_that_of_the_weights(said: str | None):
+    assert weights_precision_of(said) is None
+    assert weights_precision_of(said, "fp8") == "fp8"
 
 
 def test_every_number_has_its_source():
