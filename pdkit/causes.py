@@ -12,6 +12,7 @@ from pdkit.rules import c
 
 OUTPUT_RULES = ("PD101", "PD103", "PD110", "PD201")  # a refusal by one of these says that text is missing
 UNKNOWN = "not shown by these logs; the prefill and decode logs would show failed transfers and aborts"
+NOT_IN_SERVER_LOGS = "not shown by these logs, those of the servers included"
 _NEAR_THE_LIMIT = 0.95  # a chat template adds tokens that the client's count of the prompt leaves out
 
 
@@ -30,6 +31,25 @@ class Cause:
 
 # The order in which they are believed: what was seen to fail comes before what could explain it.
 CAUSES = (
+    Cause(
+        "transfer session died",
+        (c.sessions_failed > 0) & (c.failed_transfers > 0),
+        "a transfer session was dead, and the KV transfers of {failed_transfers:,.0f} requests failed: each came back "
+        "as a success without text",
+        ("sessions_failed", "failed_transfers"),
+    ),
+    Cause(
+        "transfers failed on the servers",
+        c.failed_transfers > 0,
+        "the KV transfers of {failed_transfers:,.0f} requests failed on the servers",
+        ("failed_transfers",),
+    ),
+    Cause(
+        "a server crashed",
+        (c.crashes > 0) | (c.restarts > 0),
+        "a server crashed or started again in the run",
+        ("crashes", "restarts"),
+    ),
     Cause(
         "transfer failed",
         c.transfer_errors > 0,
@@ -100,7 +120,8 @@ def _row(row: dict[str, Any], stated: pl.DataFrame) -> dict[str, Any]:
     cause = next((cause for cause in CAUSES if cause.name == row["cause"]), None)
     lines = _lines(cause, row["run_id"], stated) if cause else []
     if not cause or not lines:
-        return {"run_id": row["run_id"], "cause": None, "sentence": UNKNOWN, "lines": []}
+        unknown = UNKNOWN if row["server_instances"] is None else NOT_IN_SERVER_LOGS
+        return {"run_id": row["run_id"], "cause": None, "sentence": unknown, "lines": []}
     shown = {name: "none" if row[name] is None else row[name] for name in row}
     return {"run_id": row["run_id"], "cause": cause.name, "sentence": cause.says.format_map(shown), "lines": lines}
 

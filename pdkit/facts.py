@@ -7,7 +7,9 @@ import polars as pl
 from pdkit.evidence import PLACE, SCHEMAS, Evidence
 from pdkit.metrics import METRICS
 from pdkit.rules import NEIGHBOURS, Pairs, c
+from pdkit.served import SERVED, SERVED_WORDS, served, served_places
 from pdkit.units import MS_PER_S
+from pdkit.windows import Joined, windows
 
 _MOVED = ("fact", "moved")  # where facts are moved in turn, a neighbour is one whose fact was moved alike
 ORDER = ("experiment", "concurrency", "request_rate_per_s", "run_id")  # of runs, on every page
@@ -116,6 +118,21 @@ CLAIMED: dict[str, pl.Expr] = {
     for part in ("throughput", "latency", "label", "run")
 }
 
+# what only the runs beside it tell of a run that is compared: those of its side at its level, and of both sides
+COMPARED = pl.Schema({
+    "level_repeats": pl.Float64(),  # measured runs of its side at its level, copies of one counted once
+    "repeats_unlike": pl.String(),  # settings in which they differ; "" for none
+    "repeats_cv": pl.Float64(),  # standard deviation over mean of the declared metric
+    "side_changes": pl.Float64(),  # how often a run of the other side came next
+    "hours_apart": pl.Float64(),  # of the runs of both sides, the loneliest from the nearest of the other side
+    "call_low": pl.Float64(),  # interval of the ratio of the declared metric
+    "call_high": pl.Float64(),
+    "call_delta": pl.Float64(),
+    "call_p": pl.Float64(),  # as it counts among those of all levels
+    "calls_tested": pl.Float64(),
+    "ttft_modes": pl.Float64(),
+})  # fmt: skip
+
 _NATIVE = ("sglang", "sglang-native")  # these report one gap a token; the others one a chunk
 _WHOLE_SHARE = 0.98  # of E2E: an answer whose first token comes with its last was not streamed
 _ALL_THERE = 0.9  # of the claimed tokens: real text re-tokenizes a few percent off
@@ -153,6 +170,13 @@ DERIVED: dict[str, pl.Expr] = {
     "received_throughput_tok_per_s_per_gpu": c.received_throughput_tok_per_s / c.gpu_count,
     "interactivity_tok_per_s": MS_PER_S / c.tpot_ms_median,
     "longest_stall_ms": pl.max_horizontal("longest_gap_ms", "itl_ms_max"),
+    # most that can have run at once: the batch, twice the mean, or the cap
+    "batch_most": pl.max_horizontal(
+        "decode_running_max", 2 * c.concurrency_mean, pl.when(c.concurrency.is_finite()).then("concurrency")
+    ),
+    "server_output_tok_most": c.server_output_tok
+    + c.server_unlogged_steps * c.batch_most * c.server_accept_length.fill_null(1),
+    "needed_tok": c.concurrency * (c.input_tok_per_request + c.output_tok_per_request),
 }
 _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
 
@@ -177,11 +201,19 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
+    told = served(evidence, joined(evidence, placed), placed.select("run_id", "experiment", "topology"))
+    placed = placed.join(told, on="run_id", how="left", maintain_order="left")
     return (
         derived(_with_base(placed.lazy(), pairs or Pairs()), paired=bool(pairs and pairs.base_of))
         .sort(*ORDER, nulls_last=True)
         .collect()
     )
+
+
+def joined(evidence: Evidence, wide: pl.DataFrame) -> Joined:
+    """When each run was on each server, from facts that do not rest on servers."""
+    asked = pl.max_horizontal("requests_seen", "requests_dispatched", "prompts_asked", "completed")
+    return windows(evidence, wide.with_columns(asked.alias("sent")))
 
 
 def derived(wide: pl.LazyFrame, *, paired: bool) -> pl.LazyFrame:
@@ -223,10 +255,12 @@ def one_listing(evidence: Evidence) -> pl.LazyFrame:
 @cache
 def declared() -> frozenset[str]:
     """The names that a rule over runs may use."""
-    own = {*CATEGORIES, *SAID.values(), *SIGHTINGS, *METRICS, *AGGREGATES, *CLAIMED, *DERIVED, *_LEVEL_FACTS}
+    own = {*CATEGORIES, *SAID.values(), *SIGHTINGS, *METRICS, *AGGREGATES, *CLAIMED, *DERIVED, *_LEVEL_FACTS, *COMPARED}
+    own |= {*SERVED, *SERVED_WORDS}
     return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _theirs()})
 
 
+_TIMES = {"started_at": "planned_start", "ended_at": "planned_end"}  # in UTC, without saying so
 _COUNTED = ("disagreements", "label_disagreements")
 _LEVEL_FACTS = (
     *_COUNTED, "disagreement", "level_runs", "level_spread", "levels_stated", "twins", "wall_s", "overlap_s", "refused",
@@ -248,7 +282,7 @@ def base_names(fact: str) -> set[str]:
 
 def _theirs() -> list[str]:
     """The facts that a neighbour shows."""
-    return [*_OF_METRICS, *DERIVED, *CATEGORIES, *SAID.values(), "complete", "refused"]
+    return [*_OF_METRICS, *DERIVED, *CATEGORIES, *SAID.values(), *COMPARED, "complete", "refused"]
 
 
 @cache
@@ -336,14 +370,19 @@ def _with_lower(wide: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _with_base(wide: pl.LazyFrame, pairs: Pairs) -> pl.LazyFrame:
-    """With the run that each is compared with, and whether it has no measured result; null outside of a comparison."""
+    """With the run that each is compared with, whether it has no measured result, and what the runs beside it tell.
+
+    All of it is null outside of a comparison.
+    """
     compared = pl.DataFrame(
         {"run_id": list(pairs.base_of), "base__run_id": list(pairs.base_of.values())},
         schema={"run_id": pl.String, "base__run_id": pl.String},
     )
     refused = pl.col("run_id").is_in(list(pairs.refused)) if pairs.base_of else pl.lit(None, pl.Boolean)
-    joined = wide.join(compared.lazy(), on="run_id", how="left", maintain_order="left")
-    return joined.with_columns(refused.alias("refused"))
+    said = pl.DataFrame(list(pairs.said), schema={"run_id": pl.String(), **COMPARED})
+    for part in (compared, said):
+        wide = wide.join(part.lazy(), on="run_id", how="left", maintain_order="left")
+    return wide.with_columns(refused.alias("refused"))
 
 
 def _with_levels(wide: pl.LazyFrame, runs: pl.DataFrame) -> pl.LazyFrame:
@@ -404,8 +443,9 @@ def _with_clock(wide: pl.LazyFrame, plan: pl.DataFrame) -> pl.LazyFrame:
     )
     overlap = pairs.group_by("planned").agg(beside.clip(0).max().alias("overlap_s"))
     wall = (pl.col("ended_at") - pl.col("started_at")).dt.total_milliseconds() / MS_PER_S
+    zoneless = [pl.col(name).dt.replace_time_zone(None).alias(fact) for name, fact in _TIMES.items()]
     planned = timed.join(overlap, on="planned").select(
-        "experiment", "concurrency", "request_rate_per_s", wall.alias("wall_s"), "overlap_s"
+        "experiment", "concurrency", "request_rate_per_s", wall.alias("wall_s"), "overlap_s", *zoneless
     )
     of_run = wide.select("run_id", "experiment", "concurrency", "request_rate_per_s").join(
         planned, on="experiment", suffix="_planned"
@@ -414,7 +454,12 @@ def _with_clock(wide: pl.LazyFrame, plan: pl.DataFrame) -> pl.LazyFrame:
     matched = of_run.filter(
         pl.col("concurrency") == pl.col("concurrency_planned"), rate.is_null() | (rate == pl.col("request_rate_per_s"))
     ).unique("run_id", keep="none")  # two planned levels that fit tell nothing
-    return wide.join(matched.select("run_id", "wall_s", "overlap_s"), on="run_id", how="left", maintain_order="left")
+    return wide.join(
+        matched.select("run_id", "wall_s", "overlap_s", *_TIMES.values()),
+        on="run_id",
+        how="left",
+        maintain_order="left",
+    )
 
 
 def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
@@ -426,7 +471,8 @@ def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
         for name in CATEGORIES
         if name in SCHEMAS["runs"]
     ]
-    states = [_placed(evidence.runs, name, place) for name in SIGHTINGS]
+    compared = COMPARED if wide["refused"].is_not_null().any() else ()
+    states = [_placed(evidence.runs, name, place) for name in (*SIGHTINGS, *compared)]
     listed = (
         one_listing(evidence)
         .unique(["run_id", "source_file", "source_line"])
@@ -437,7 +483,10 @@ def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
     said = wide.select("run_id", "experiment").join(evidence.experiments, on="experiment")
     from_manifest = [_placed(said, fact, place) for fact in SAID.values()]
     from_manifest += [_placed(said.drop_nulls(name), name, place) for name in ("model", "topology")]
-    every = pl.concat([claims, *runs, *states, *sums, *from_manifest, *_places_of_claims(evidence, wide, place)])
+    servers = served_places(evidence, joined(evidence, wide))
+    every = pl.concat(
+        [claims, *runs, *states, *sums, *from_manifest, *_places_of_claims(evidence, wide, place), servers]
+    )
     return every.unique(maintain_order=True)
 
 

@@ -12,7 +12,7 @@ import polars as pl
 from pdkit import results as r
 from pdkit.causes import causes
 from pdkit.evidence import Evidence
-from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, one_listing, places
+from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, joined, one_listing, places
 from pdkit.goodput import goodput
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
@@ -83,6 +83,7 @@ def judge(
         tell=lambda failed: _told(evidence, wide, views, failed), explain=lambda: causes(evidence, wide, verdicts),
         waived=waived, idle_waivers=idle, changed=_changed(checks),
         slos=dict(slos or {}), goodput=goodput(evidence, wide, verdicts, slos or {}),
+        **joined(evidence, wide)._asdict(),
     )  # fmt: skip
 
 

@@ -89,6 +89,7 @@ class Judgement:
     `published` and `claimed`: one row a run and fact; only evidence may show what was merely claimed.
     `waived`: one row a run and rule whose finding somebody accepts; it changes no verdict and no number.
     `goodput`: one row a run, against `slos`; empty where none was given.
+    `windows`: one row a run and server that were joined, and how; `unjoined`: servers that belong to no run, and why.
     `idle_waivers`: those that no finding matches, in words. `changed`: bounds that differ from the default.
     """
 
@@ -107,6 +108,8 @@ class Judgement:
     changed: pl.DataFrame
     slos: Mapping[str, float]
     goodput: pl.DataFrame
+    windows: pl.DataFrame
+    unjoined: pl.DataFrame
 
     def __repr__(self) -> str:
         """The conclusions, a line an experiment."""

@@ -99,6 +99,7 @@ SETTINGS = {
     "dtype": "type of the weights (auto, bfloat16)",
     "tp_size": "GPUs that share each layer",
     "dp_size": "replicas, each with its own pool",
+    "dp_attention": "True where replicas share the GPUs of one server, each with its own pool",
     "pp_size": "GPUs that share the layers between them",
     "disaggregation_mode": "prefill, decode or null",
     "transfer_backend": "what moves the KV cache (mooncake, nixl)",

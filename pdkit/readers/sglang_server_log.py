@@ -86,7 +86,7 @@ _ARGUMENTS = {
     "model_path": "model_path", "quantization": "quantization", "dtype": "dtype", "kv_cache_dtype": "kv_dtype",
     "tp_size": "tp_size", "dp_size": "dp_size", "pp_size": "pp_size", "disaggregation_mode": "disaggregation_mode",
     "disaggregation_transfer_backend": "transfer_backend", "num_reserved_decode_tokens": "reserved_tok",
-    "speculative_algorithm": "speculative", "device": "device",
+    "speculative_algorithm": "speculative", "device": "device", "enable_dp_attention": "dp_attention",
 }  # fmt: skip
 _SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for word, name in _ARGUMENTS.items()} | {
     "pool_tok": r"max_total_num_tokens=(\d+)|(?:KV Cache is allocated|KV cache allocated)\..*#tokens: (\d+)",
