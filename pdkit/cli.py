@@ -114,6 +114,7 @@ def check(
     metavar="NAME=VALUE",
     help="A parameter of the notebook; VALUE is JSON, or else text.",
 )
+@click.option("--bundle", is_flag=True, help="Also write NAME.zip: the report with the lines that it cites.")
 @_THRESHOLDS
 @_WAIVERS
 @_SLOS
@@ -125,6 +126,7 @@ def report(
     out: Path,
     title: str | None,
     given: tuple[str, ...],
+    bundle: bool,
     thresholds: Path | None,
     waivers: Path | None,
     slos: tuple[str, ...],
@@ -136,6 +138,7 @@ def report(
 
     \b
       pdkit report sweep_review results/ --out reports
+      pdkit report sweep_review results/ --bundle --redact
     """
     from pdkit import report as reports
 
@@ -143,9 +146,11 @@ def report(
     options = {"title": title, "redact": redact or None, "slos": list(slos) or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
     with _progress(f"running {name} on {len(paths)} path(s)"):
-        written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters)
+        written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters, bundle=bundle)
     click.echo("\n".join(written.verdicts))
     click.echo(str(written.html))
+    if bundle:
+        click.echo(str(written.bundle))
 
 
 @main.command()

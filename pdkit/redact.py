@@ -1,13 +1,16 @@
 """Evidence fit to leave the house: hosts, addresses and paths give way to names that tell nothing."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
-from pathlib import PurePosixPath
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 
 import polars as pl
 
 from pdkit.evidence import Evidence
 from pdkit.policy import Waiver
+from pdkit.source import stripped
 
 _FREE_TEXT = {
     "runs": ("ending", "model"),
@@ -91,6 +94,10 @@ def masked(text: str | None) -> str | None:
         return None
     if re.fullmatch(r"/\S+", text):
         return PurePosixPath(text).name or "[path]"
+    return _hidden(text)
+
+
+def _hidden(text: str) -> str:
     for pattern, shown in _HIDDEN:
         text = pattern.sub(shown, text)
     return text
@@ -100,3 +107,66 @@ def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Exp
     """`seen_id` and `instance` begin with the file's name."""
     parts = ((whole, *whole.partition("#")) for whole in frame[column].drop_nulls().unique().sort())
     return pl.col(column).replace({whole: f"{names.get(path, path)}{mark}{rest}" for whole, path, mark, rest in parts})
+
+
+# --- whole lines of logs --------------------------------------------------------------------------------------------
+
+_SAID = (  # where a line says a host by name: behind it a port, before it a scheme, a user, the word itself
+    re.compile(r"://(?:[^\s/@]+@)?([A-Za-z][\w.-]*)"),
+    re.compile(r"\b([A-Za-z][\w-]*\d[\w-]*(?:\.[\w-]+)*):\d{4,5}\b"),
+    re.compile(rf"\b([A-Za-z][\w-]*(?:\.[\w-]+)*\.(?:{_DOMAINS}))\b", re.IGNORECASE),
+    re.compile(r"(?:\bhost(?:name)?[ =:'\"]+|@|\bpods?/)([A-Za-z][\w.-]*)", re.IGNORECASE),
+)
+_CODE = (".py", ".pyx", ".cc", ".cpp", ".cu", ".h", ".hpp", ".rs", ".go", ".js", ".ts", ".json", ".log", ".so")
+_PREFIX_WORD = re.compile(r"[\w.@/-]*[A-Za-z][\w.@/-]*")
+_OF_A_CLOCK = re.compile(
+    r"(?i)[\d.+-]*[tz]?[\d.]*z?|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|std(?:out|err)|f|p|\d\d[oe]"
+)
+_HOMES = ("home", "Users")  # of people, by name
+_SHORT = 3  # a name of so few letters is in too many words
+_PLAIN_PARTS = re.compile(r"[\d.:_-]*|.{0,3}|[A-Za-z]*")  # of a path: a day, or a word that a log may well use
+
+
+def masked_lines(lines: list[str], paths: Iterable[Path]) -> list[str]:
+    """Whole lines of logs without hosts, addresses and paths, in order.
+
+    Two things are known here that `masked` cannot know: where the files lie, and hosts that another line names.
+    """
+    unique = list(dict.fromkeys(lines))
+    bare = _replaced(map(_without_prefix, unique), _parts(paths), "[path]")
+    hidden = dict(zip(unique, _replaced(map(_hidden, bare), _hosts(unique), "[host]"), strict=True))
+    return [hidden[line] for line in lines]
+
+
+def _replaced(texts: Iterable[str], words: set[str], instead: str) -> pl.Series:
+    """All words give way in one go; of two that fit, the longer one is meant."""
+    series = pl.Series([*texts], dtype=pl.String)
+    ordered = sorted(words, key=lambda word: (-len(word), word))
+    return series.str.replace_many(ordered, [instead] * len(ordered), leftmost=True) if words else series
+
+
+def _without_prefix(line: str) -> str:
+    """What a container or a service manager put before a line keeps its clock alone: the rest names machines."""
+    text = stripped(line)
+    at = line.rfind(text) if text else 0
+    return f"{_PREFIX_WORD.sub(_clock_or_host, line[:at])}{line[at:]}"
+
+
+def _clock_or_host(found: re.Match[str]) -> str:
+    return found[0] if _OF_A_CLOCK.fullmatch(found[0]) else "[host]"
+
+
+def _hosts(lines: Iterable[str]) -> set[str]:
+    """Names that some line gives a host, but for those that are words too."""
+    said = {name.rstrip(".-") for line in lines for pattern in _SAID for name in pattern.findall(line)}
+    names = said | {name.partition(".")[0] for name in said}
+    return {name for name in names if not _PLAIN_PARTS.fullmatch(name) and not name.lower().endswith(_CODE)}
+
+
+def _parts(paths: Iterable[Path]) -> set[str]:
+    """Where files lie, folder by folder, and the names in there that no log would use as a word."""
+    ways = {way for path in paths for way in (path, path.absolute(), path.resolve())}
+    folders = {folder.as_posix() for way in ways for folder in (way, *way.parents)}
+    names = {part for way in ways for part in way.parts if not _PLAIN_PARTS.fullmatch(part)}
+    people = {who for way in ways for above, who in pairwise(way.parts) if above in _HOMES and len(who) > _SHORT}
+    return {folder for folder in folders if folder.count("/") > 1} | names | people

@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +39,7 @@ _HIDDEN_VALUE = "[redacted]"
 _MASKED = ("paths", "thresholds", "waivers")  # parameters that tell of the house
 _BUNDLE, _BOOT, _TOC, _HASHES = "/*@@PDKIT_VEGA@@*/", "/*@@PDKIT_BOOT@@*/", "<!--@@PDKIT_TOC@@-->", "@@PDKIT_HASHES@@"
 
+Bundled = Callable[[Path, str, str], None]  # a file, the page, the document
 Value = str | int | float | bool | None | list[Any] | dict[str, Any]
 
 
@@ -59,11 +60,12 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Report:
-    """The three files of one report."""
+    """The three files of one report, and its evidence bundle where one was asked for."""
 
     html: Path
     json: Path
     notebook: Path
+    bundle: Path
 
     @cached_property
     def verdicts(self) -> list[str]:
@@ -110,12 +112,14 @@ def build(
     *,
     out: str | Path = "reports",
     parameters: Mapping[str, Value] | None = None,
+    bundle: bool = False,
     engine: str | None = None,
 ) -> Report:
     """Run a notebook on logs and write `NAME.html`, `NAME.json` and the executed `NAME.ipynb` into a folder.
 
     The files take their names only when all are whole. Where the notebook fails, an older report of that name is
-    removed, so that nobody takes it for this one. `engine` is a papermill engine other than a kernel of its own.
+    removed, so that nobody takes it for this one. `bundle` adds `NAME.zip` (docs/bundle.md); without it an older one
+    is removed for the same reason. `engine` is a papermill engine other than a kernel of its own.
 
     Raises:
         PdkitError: an unknown notebook, path or parameter, or a notebook that failed.
@@ -123,12 +127,12 @@ def build(
     notebook = _notebook(name)
     given = _checked(name, paths, dict(parameters or {}))
     folder = _folder(Path(out))
-    report = Report(*(folder / f"{name}{suffix}" for suffix in (".html", ".json", ".ipynb")))
+    report = Report(*(folder / f"{name}{suffix}" for suffix in (".html", ".json", ".ipynb", ".zip")))
     with _none_or_whole(report):
         warm = _warmed()
         executed = _executed(notebook, given, engine=engine)
         warm.join()
-        _write(report, executed, name)
+        _write(report, executed, name, bundled=_bundled(notebook, given) if bundle else None)
     return report
 
 
@@ -194,7 +198,7 @@ def _folder(out: Path) -> Path:
 @contextmanager
 def _none_or_whole(report: Report) -> Iterator[None]:
     """An older report of the same name goes where this one was not finished."""
-    files = [report.html, report.json, report.notebook]
+    files = [report.html, report.json, report.notebook, report.bundle]
     older, done = [file for file in files if file.exists()], False
     try:
         yield
@@ -306,8 +310,8 @@ def _without_traces(executed: Any, parameters: Mapping[str, Value]) -> Any:
 # --- the files ------------------------------------------------------------------------------------------------------
 
 
-def _write(report: Report, executed: Any, name: str) -> None:
-    """All three under other names first; then each takes its own."""
+def _write(report: Report, executed: Any, name: str, *, bundled: Bundled | None) -> None:
+    """All under other names first; then each takes its own, and the page comes last."""
     import nbformat
 
     machines = _taken_out(executed, name)
@@ -317,10 +321,36 @@ def _write(report: Report, executed: Any, name: str) -> None:
     try:
         for file, text in texts.items():
             _unfinished(file).write_text(text, "utf-8", newline="\n")
+        if bundled:
+            bundled(_unfinished(report.bundle), page, machines)
+            _unfinished(report.bundle).replace(report.bundle)
+        else:
+            report.bundle.unlink(missing_ok=True)
         for file in texts:
             _unfinished(file).replace(file)
     except OSError as problem:
         raise PdkitError(f"{problem.filename}: cannot be written ({problem.strerror})") from problem
+
+
+def _bundled(notebook: Path, given: Mapping[str, Value]) -> Bundled:
+    """What writes the bundle: of all files that a parameter names, since a notebook may compare two sides."""
+    from pdkit.bundle import Made, write
+
+    said = [one for value in given.values() for one in (value if isinstance(value, list) else [value])]
+    paths = [one for one in said if isinstance(one, str) and one and _exists(one)]
+
+    def written(file: Path, page: str, machines: str) -> None:
+        made = Made(notebook.stem, page, machines, notebook, redacted=bool(given.get("redact")))
+        write(file, made, given=paths)
+
+    return written
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # a text that can be no path: too long, or with a NUL
+        return False
 
 
 def _unfinished(file: Path) -> Path:

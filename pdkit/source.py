@@ -66,8 +66,9 @@ _SECRET = re.compile(
 # What people asked a model, or it answered them, behind the name that a log or a record gives it.
 _TEXT_OF = re.compile(
     r"""(?ix)
-    (?<![a-z]) ["']?
-    (?:(?:input|output|generated|prompt|response|completion|reasoning)_?(?:texts?|content) | texts? | prompts?
+    (?<![a-z_-]) ["']?
+    (?:(?:input|output|generated|prompt|response|completion|reasoning|user|system)_?(?:texts?|content|prompts?)
+      | texts? | prompts?
       | messages | content | completion | (?:prompt_|output_)?token_ids | (?:input|output)_ids)
     ["']? (?:\s*=\s*|\s*:\s+|:(?=["'\[{(])) (?=[^\s\d,;:)\]}-]) (?!(?:none|null|true|false|nan)\b)
     """

@@ -321,7 +321,8 @@ def test_a_quote_ends_where_a_prompt_or_an_answer_begins(said: str, kept: str):
 @pytest.mark.parametrize(
     "said",
     ["Total input text tokens:   55", "prompt: None, params", "KeyError: 'text'", "context_len=4096", "text: 5",
-     "Avg prompt throughput: 12.0 tokens/s", "#Input tokens: 8192", "num_prompts=32", "content-type: text/plain"],
+     "Avg prompt throughput: 12.0 tokens/s", "#Input tokens: 8192", "num_prompts=32", "content-type: text/plain",
+     "Namespace(image_content='random', max_concurrency=8)"],
 )  # fmt: skip
 def test_what_only_speaks_of_texts_stays(said: str):
     assert without_texts(said) == said
