@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from posixpath import basename
 from typing import Any, Literal
 
 import polars as pl
@@ -533,12 +534,12 @@ def _no_text(case: _Case, failure: Mapping[str, Any] | None) -> Link:
     again = later.filter(pl.col("verdict").is_in([MEASURED, DOUBTS]))["level"].to_list()
     parts = [_came_back(row) for row in short.iter_rows(named=True)]
     back = f"; text came back again at {listed(again)}" if again else ""
-    exact = window is not None and window["way"] == "manifest"  # else only the bursts of the log tell when it ended
+    exact = window is not None and window["way"] != "bursts"  # of bursts nobody knows that they are these runs
     span = f" (from {_at(window['started_at'])} to {_at(window['ended_at'], window['started_at'])})" if window else ""
     what = f"{parts[0]}{span}{''.join(f'; {part}' for part in parts[1:])}{back}"
     places = tuple(case.lines.get(first["run_id"], [])[:_PLACES])
     since = f" (its window starts at {_at(window['started_at'])})" if window else ""
-    brief = f"{parts[0]}{since}{_none_later(short)}{back.replace('; ', ', and ')}"
+    brief = f"{parts[0]}{since}{_later_levels(short)}{back.replace('; ', ', and ')}"
     if not window:
         return Link(NO_TEXT, what, "seen", places=places, brief=brief)
     return Link(
@@ -547,10 +548,13 @@ def _no_text(case: _Case, failure: Mapping[str, Any] | None) -> Link:
     )  # fmt: skip
 
 
-def _none_later(short: pl.DataFrame) -> str:
-    """The level from which on nothing came back, where the first one still gave some text."""
-    none = short.filter(pl.col("received_tok") == 0)["level"].to_list()
-    return f", none at {listed(none)}" if none and none[0] != short["level"][0] else ""
+def _later_levels(short: pl.DataFrame) -> str:
+    """What the later levels gave, where the first one still gave some text."""
+    later = short.slice(1)
+    none = later.filter(pl.col("received_tok") == 0)["level"].to_list()
+    some = later.filter(pl.col("received_tok").ne_missing(0))["level"].to_list()
+    said = [f"too little at {listed(some)}" if some else "", f"none at {listed(none)}" if none else ""]
+    return "".join(f", {part}" for part in said if part)
 
 
 def _came_back(row: Mapping[str, Any]) -> str:
@@ -595,7 +599,9 @@ def _ending(case: _Case, row: Mapping[str, Any]) -> str:
     parts = [part for part in (_reading(reading), _in_transfer(reading)) if part] if reading else []
     said = f", its last reading {', '.join(parts)}" if parts else ""
     alone = [role for _, role in case.servers].count(row["role"]) == 1 and row["role"]
-    return f"the {row['role'] if alone else row['instance']} log ends at {_at(row['clock'])}{said}"
+    return (
+        f"the {row['role'] if alone else basename(row['instance'] or 'server')} log ends at {_at(row['clock'])}{said}"
+    )
 
 
 def _event(name: str, what: str, first: Mapping[str, Any], *more: Mapping[str, Any], brief: str) -> Link:

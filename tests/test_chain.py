@@ -1,9 +1,5 @@
 """The chain orders what servers say in time, names each line, and invents nothing."""
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-
-import polars as pl
 import pytest
 
 from pdkit.chain import (
@@ -21,63 +17,14 @@ from pdkit.chain import (
 from pdkit.evidence import Evidence
 from pdkit.judge import judge
 from tests.charts.made import evidence, hostile, run
+from tests.charts.servers import DAY, event, joined, judged, reading, window
 
-DAY = datetime(2026, 8, 21, 9, 0, 0)
-WINDOWS = pl.Schema({
-    "run_id": pl.String(), "experiment": pl.String(), "instance": pl.String(), "role": pl.String(),
-    "started_at": pl.Datetime("us"), "ended_at": pl.Datetime("us"), "shift_h": pl.Int64(), "way": pl.String(),
-    "said": pl.String(),
-})  # fmt: skip
-ROLE_OF = {"decode.log": "decode", "prefill.log": "prefill", "server.log": "colocated"}
+SERVERS = ("decode.log", "prefill.log")
 
 
-def at(second: float) -> datetime:
-    return DAY + timedelta(seconds=second)
-
-
-def reading(instance: str, second: float, *, line: int = 1, rank: str = "", **gauges: float) -> list[dict]:
-    """What one line of a server tells in one second."""
-    about = {"experiment": "made", "instance": instance, "role": ROLE_OF[instance], "rank": rank, "clock": at(second)}
-    place = {"source_file": instance, "source_line": line}
-    return [
-        about | place | {"metric": name, "value_min": value, "value_mean": value, "value_max": value, "n": 1}
-        for name, value in gauges.items()
-    ]
-
-
-def event(
-    instance: str, second: float | None, kind: str, *, line: int = 1, count: float = 1, subject: str | None = None,
-    text: str | None = None,
-) -> dict:  # fmt: skip
-    return {
-        "experiment": "made", "instance": instance, "role": ROLE_OF[instance], "kind": kind, "count": count,
-        "clock": None if second is None else at(second), "subject": subject, "text": text, "source_file": instance,
-        "source_line": line,
-    }  # fmt: skip
-
-
-def window(
-    level: float, instance: str, start: float, end: float, *, shift: int = 0, way: str = "manifest"
-) -> dict[str, object]:
-    return {
-        "run_id": f"made-{level}-inf", "experiment": "made", "instance": instance, "role": ROLE_OF[instance],
-        "started_at": at(start), "ended_at": at(end), "shift_h": shift, "way": way, "said": "",
-    }  # fmt: skip
-
-
-def chained(
-    *,
-    readings: Sequence[list[dict]] = (),
-    events: Sequence[dict] = (),
-    windows: Sequence[Mapping[str, object]] = (),
-    received: Mapping[float, float | None] | None = None,
-) -> Chain:
-    """The chain of one experiment; `received` says by level which share of the claimed tokens came back."""
-    runs = [run(level, received=share) for level, share in (received or {}).items()]
-    servers = Evidence.of(samples=[row for rows in readings for row in rows], events=list(events))
-    judgement = judge(Evidence.joined([evidence(*runs), servers]))
-    object.__setattr__(judgement, "windows", pl.DataFrame(list(windows), schema=WINDOWS))
-    (found,) = chain(judgement)
+def chained(**made: object) -> Chain:
+    """The chain of one experiment."""
+    (found,) = chain(judged(**made))
     return found
 
 
@@ -102,7 +49,6 @@ DEATH = event("prefill.log", 200, "session_failed", line=50, subject="192.0.2.41
 FAILURES = [
     event("prefill.log", 200 + room, "transfer_failed", line=51 + room, subject=str(room)) for room in range(240)
 ]
-SERVERS = ("decode.log", "prefill.log")
 
 
 def case_one(**changed: object) -> Chain:
@@ -189,8 +135,7 @@ def test_runs_whose_text_nobody_counted_leave_the_text_open():
     """A session died, and nothing tells whether text came back."""
     runs = [run(8, received=None)]
     judgement = judge(Evidence.joined([evidence(*runs, listed=False), Evidence.of(events=[DEATH])]))
-    object.__setattr__(judgement, "windows", pl.DataFrame(schema=WINDOWS))
-    (found,) = chain(judgement)
+    (found,) = chain(joined(judgement))
     assert named(found)[NO_TEXT].needs == "the answers, or a count of their tokens"
 
 
@@ -409,8 +354,7 @@ def test_a_healthy_experiment_without_server_logs_says_so():
 
 @pytest.mark.parametrize("case", hostile())
 def test_any_evidence_has_a_chain_for_each_experiment(case):
-    judgement = judge(hostile()[case])
-    object.__setattr__(judgement, "windows", pl.DataFrame(schema=WINDOWS))
+    judgement = joined(judge(hostile()[case]))
     found = chain(judgement)
     assert [one.experiment for one in found] == judgement.conclusions["experiment"].to_list()
     assert all(one.sentence.endswith(".") for one in found)
@@ -430,9 +374,7 @@ def test_nulls_everywhere_are_no_chain():
         samples=[blank | {"metric": "prealloc_requests", "value_max": None}],
         events=[blank | {"kind": "session_failed"}],
     )
-    judgement = judge(servers)
-    object.__setattr__(judgement, "windows", pl.DataFrame(schema=WINDOWS))
-    (found,) = chain(judgement)
+    (found,) = chain(joined(judge(servers)))
     assert named(found)[DIED].places == ()
 
 

@@ -51,6 +51,14 @@ EXPERIMENT_COLOURS: Final = (
     "#db2777",
     "#4f8fe0",
 )
+# Servers by role, the same everywhere; none is the blue of what is believed or the vermillion of a refusal.
+ROLE_COLOURS: Final[Mapping[str, str]] = {
+    "prefill": "#a16207",
+    "decode": "#0f766e",
+    "colocated": "#86198f",
+    "router": "#4d4d4d",
+    "role not known": "#6b7280",
+}
 # Levels from low to high; the light end of the scheme would vanish on white.
 LEVEL_SCHEME: Final = alt.SchemeParams(name="viridis", extent=[0.85, 0.0])
 

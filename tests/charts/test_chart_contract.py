@@ -28,6 +28,8 @@ EXPECTED = {
     "latency_vs_throughput",
     "latency_by_level",
     "interactivity",
+    "server_timeline",
+    "claims_compared",
 }
 
 
@@ -60,7 +62,8 @@ def test_a_chart_says_what_it_asks_and_how_to_read_it(name):
 @every_chart
 def test_only_evidence_charts_are_given_what_was_claimed(name):
     part = charts()[name]
-    (argument,) = inspect.signature(part.draw, eval_str=True).parameters.values()
+    argument, *options = inspect.signature(part.draw, eval_str=True).parameters.values()
+    assert all(option.kind is option.KEYWORD_ONLY and option.default is not option.empty for option in options)
     assert argument.annotation is (Judgement if part.evidence else Published)
 
 
