@@ -157,18 +157,52 @@ def report(
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("candidate", type=click.Path(path_type=Path))
 @click.option(
+    "--baseline",
+    "baselines",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Further logs of BASELINE; may be repeated.",
+)
+@click.option(
+    "--candidate",
+    "candidates",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Further logs of CANDIDATE; may be repeated.",
+)
+@click.option(
+    "--metric",
+    metavar="NAME",
+    default="received_throughput_tok_per_s",
+    show_default=True,
+    help="What a call is made by; declare it before you look. Or: tpot_ms_mean, ttft_ms_median, ttft_ms_p90.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
 )
 @_THRESHOLDS
 @_REDACT
-def compare(*, baseline: Path, candidate: Path, form: str, thresholds: Path | None, redact: bool) -> None:
+def compare(
+    *,
+    baseline: Path,
+    candidate: Path,
+    baselines: tuple[Path, ...],
+    candidates: tuple[Path, ...],
+    metric: str,
+    form: str,
+    thresholds: Path | None,
+    redact: bool,
+) -> None:
     """Hold the runs in CANDIDATE against those in BASELINE (each a file or a folder), level by level.
 
-    Prints what differs, whether the two may be compared, and what both then say; one run a side has no winner.
-    Exit code 0: all that both sides have was compared. 1: something was refused. 2: wrong call.
+    Prints what differs, whether the two may be compared, and what both then say. Several runs of a side at one level
+    are its repeats: from three a side CANDIDATE is called faster, slower, the same within a few percent, or nobody can
+    tell; of fewer there is no winner. Exit code 0: all that both sides have was compared, whatever it says. 1:
+    something was refused. 2: wrong call.
 
     \b
       pdkit compare results/before results/after
+      pdkit compare before-1 after-1 --baseline before-2 --baseline before-3 --candidate after-2 --candidate after-3
     """
     from pdkit import compare as comparing
     from pdkit.formats import comparison as formats
@@ -176,8 +210,8 @@ def compare(*, baseline: Path, candidate: Path, form: str, thresholds: Path | No
 
     bounds = read_thresholds(thresholds) if thresholds else None
     with _progress("comparing"):
-        sides = _evidence((baseline,)), _evidence((candidate,))
-        compared = comparing.compare(*sides, thresholds=bounds, redact=redact)
+        sides = _evidence((baseline, *baselines)), _evidence((candidate, *candidates))
+        compared = comparing.compare(*sides, metric=metric, thresholds=bounds, redact=redact)
     click.echo({"text": formats.text, "json": formats.json}[form](compared), nl=False)
     sys.exit(0 if compared.is_comparable else 1)
 

@@ -33,10 +33,14 @@ base = Neighbour("base")
 
 @dataclass(frozen=True)
 class Pairs:
-    """Which run each run is compared with (run_id to run_id), and which runs have no measured result."""
+    """Which run each run is compared with (run_id to run_id), and which runs have no measured result.
+
+    `said` is what only the runs beside it tell of a run: its run_id, and columns of `facts.COMPARED`.
+    """
 
     base_of: Mapping[str, str] = field(default_factory=dict)
     refused: frozenset[str] = frozenset()
+    said: tuple[Mapping[str, str | float | None], ...] = ()
 
 
 @dataclass(frozen=True)

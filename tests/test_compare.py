@@ -61,19 +61,14 @@ def test_runs_at_one_level_are_a_pair_and_others_are_named():
     assert compared.is_comparable
 
 
-def test_of_several_runs_at_a_level_none_is_picked():
-    compared = compare(side({}, {}), side({"ttft_ms_mean": 110}))
-    assert compared.pairs == ()
-    assert [level.sentence for level in compared.unpaired] == [
-        "4 users: 2 runs of BASELINE, 1 of CANDIDATE: none is picked; name the logs of one run a side"
-    ]
-    assert not compared.is_comparable
-
-
 def test_a_level_that_nobody_states_is_no_level():
     unknown = {"concurrency": None, "request_rate_per_s": None}
     compared = compare(side(unknown, {}), side(unknown, {}))
     assert pairs_of(compared) == [("4 users", "4 users")]
+    assert [level.sentence for level in compared.unpaired] == [
+        "level not stated: 1 run of BASELINE, 1 of CANDIDATE: none is picked; name the logs of one level"
+    ]
+    assert not compared.is_comparable
 
 
 def test_the_only_runs_of_both_sides_are_a_pair_and_refused_at_different_levels():
@@ -213,6 +208,7 @@ def test_the_document_of_the_posted_win_holds_no_claim_as_a_result(in_repository
     assert pair["candidate"]["received_throughput_tok_per_s"] is None
     claimed = pair["candidate"].pop("claimed")
     assert (round(claimed["value"], 2), claimed["is"]) == (751.85, "claimed, not measured")
+    assert [run.pop("claimed")["is"] for run in pair["runs"] if run["claimed"]] == ["claimed, not measured"]
     assert "751.8" not in json.dumps(pair)
     assert {setting["setting"] for setting in pair["differs"]} == {"GPUs", "topology"}
     assert all(setting["baseline_lines"] and setting["candidate_lines"] for setting in pair["differs"])

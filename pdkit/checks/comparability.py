@@ -2,12 +2,13 @@
 
 import polars as pl
 
-from pdkit.rules import ANY, Rule, above, base, c, check, outside
+from pdkit.rules import ANY, Rule, above, base, below, c, check, outside
 
 PAIRED = base.refused.is_not_null()
 LENGTHS_OFF = 0.02  # of the mean length: the key of a benchmark point, as InferenceX has it
 _POINT = 0.01
 _TOKENS_MOVE = 0.05
+_DAY_H = 24.0
 
 # The weights' own name: not who published them, nor where they lie; a cache's folder holds it as models--who--name.
 _CACHED = r"(?i)models--(?:[^/]+?--)?([^/]+)"
@@ -233,6 +234,30 @@ def both_sides_are_measured() -> tuple[Rule, ...]:
     return (
         Rule(applies=PAIRED, observed=c.refused, refuse=ANY),
         Rule(applies=PAIRED, observed=base.refused, refuse=ANY, says="the baseline has no measured result"),
+    )
+
+
+@check(
+    "PD710", voids="comparison", says="all runs of one side came before all of the other: what drifted is in the ratio"
+)
+def the_sides_took_turns() -> tuple[Rule, ...]:
+    """Runs of both sides took turns, within a day.
+
+    Why: what warms up, fills up or is shared by others moves with time, and then looks like a difference of the sides.
+    Next: run them in turn, A B A B, on one day; `started_at` of each level in sweep.toml.
+    Source: Kalibera and Jones, "Quantifying performance changes with effect size confidence intervals"; a day:
+    judgement.
+    Exceptions: no times in sweep.toml: not evaluated; with one run a side there is no order to speak of, only a day.
+    """
+    several = (c.level_repeats > 1) & (base.level_repeats > 1)
+    return (
+        Rule(applies=PAIRED & several, observed=c.side_changes, note=below(2)),
+        Rule(
+            applies=PAIRED,
+            observed=c.hours_apart,
+            note=above(_DAY_H),
+            says="a run is {observed:,.0f} hours from the nearest of the other side",
+        ),
     )
 
 

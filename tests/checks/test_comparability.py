@@ -1,4 +1,4 @@
-"""PD7xx: rules about a pair fire on its planted difference, and are quiet on what is unknown or no difference."""
+"""PD7xx, PD902-906: rules about a pair fire on its planted fault, and are quiet on what is unknown or no fault."""
 
 from typing import Any
 
@@ -14,8 +14,20 @@ from pdkit.results import Judgement
 from pdkit.rules import CHECKS, Pairs
 
 register_checks()
-RULES = sorted(rule for rule in CHECKS if CHECKS[rule].family == "comparability")
+OF_REPEATS = ("PD902", "PD903", "PD904", "PD905", "PD906")
+RULES = sorted(rule for rule in CHECKS if CHECKS[rule].family == "comparability" or rule in OF_REPEATS)
 Given = dict[str, Any]
+
+
+def beside(repeats: float = 3, unlike: str = "", **facts: float) -> Given:
+    """What the runs beside it tell of a run."""
+    return {"said": {"level_repeats": repeats, "repeats_unlike": unlike, **facts}}
+
+
+def called(low: float, high: float, *, p: float = 0.01, levels: float = 1) -> Given:
+    """A run of three whose ratio lies in an interval; the line is at 3 %."""
+    return beside(call_low=low, call_high=high, call_delta=0.03, call_p=p, calls_tested=levels)
+
 
 # (rule, outcome, what is planted into the baseline, what into the candidate)
 FAULTS: list[tuple[str, str, Given, Given]] = [
@@ -41,12 +53,27 @@ FAULTS: list[tuple[str, str, Given, Given]] = [
     ("PD708", "suspect", {"accept_length": 2.7}, {}),
     ("PD709", "refuse", {"retokenized_tok_sum": 0}, {}),
     ("PD709", "refuse", {}, {"retokenized_tok_sum": 0}),
+    ("PD710", "note", beside(2), beside(2, side_changes=1)),
+    ("PD710", "note", beside(1), beside(1, hours_apart=24.1)),
     ("PD711", "suspect", {}, {"settings": {"server_version": "0.5.24"}}),
     ("PD711", "suspect", {}, {"settings": {"backend": "vllm"}}),
     ("PD711", "suspect", {"settings": {"precision": "fp8"}}, {"settings": {"precision": "w8a8_int8"}}),
     ("PD712", "suspect", {}, {"completed": 395}),
     ("PD713", "refuse", {}, {"retokenized_tok_sum": 37_000}),
     ("PD713", "refuse", {"retokenized_tok_sum": 37_000}, {}),
+    ("PD902", "refuse", beside(3), beside(2)),
+    ("PD902", "refuse", beside(1), beside(3)),
+    ("PD902", "refuse", beside(3), beside(3, "engine version (0.5.23 and 0.5.24)")),
+    ("PD902", "refuse", beside(3, "engine version (0.5.23 and 0.5.24)"), beside(3)),
+    ("PD903", "note", beside(3), called(1.0, 1.031)),
+    ("PD903", "note", beside(3), called(1.02, 1.2)),
+    ("PD903", "note", beside(3), called(0.96, 1.0)),
+    ("PD903", "note", beside(3), called(0.9, 1.1)),
+    ("PD904", "suspect", beside(3), beside(3, repeats_cv=0.051)),
+    ("PD904", "suspect", beside(3, repeats_cv=0.051), beside(3, repeats_cv=0.01)),
+    ("PD905", "note", {}, beside(1, ttft_modes=2)),
+    ("PD906", "note", beside(3), called(1.04, 1.1, p=0.051, levels=4)),
+    ("PD906", "note", beside(3), called(0.8, 0.96, p=0.051, levels=2)),
 ]
 
 # (rule, why the pair is comparable all the same, what is given to the baseline, what to the candidate)
@@ -71,12 +98,28 @@ EXCEPTIONS: list[tuple[str, str, Given, Given]] = [
     ("PD708", "a filter may have taken the accept length", {"settings": {"complete": None}}, {"accept_length": 2.7}),
     ("PD708", "another client may not tell it", {"settings": {"client_definition": "rust"}}, {"accept_length": 2.7}),
     ("PD708", "the end token's fate is unknown", {"settings": {"ignore_eos": None}}, {}),
+    ("PD710", "the sides took turns within a day", beside(2), beside(2, side_changes=3, hours_apart=23.9)),
+    ("PD710", "no times are known", beside(3), beside(3)),
+    ("PD710", "one run a side has no turns", beside(1), beside(1, side_changes=1, hours_apart=1)),
     ("PD711", "one engine through another endpoint", {}, {"settings": {"backend": "sglang-oai-chat"}}),
     ("PD711", "a version is not stated", {}, {"settings": {"server_version": None}}),
     ("PD712", "less than a point apart", {}, {"completed": 397}),
     ("PD712", "nobody says how many were sent", {"prompts_asked": None}, {"completed": 300}),
     ("PD713", "a standing level of both sides", {"retokenized_tok_sum": 38_000}, {"retokenized_tok_sum": 38_100}),
     ("PD713", "tokens were not counted again", {"retokenized_tok_sum": None}, {}),
+    ("PD902", "three measured runs of one set-up on each side", beside(3), beside(3)),
+    ("PD902", "a side without a measured run is PD709's", beside(0), beside(1)),
+    ("PD903", "beyond the line", beside(3), called(1.031, 1.1)),
+    ("PD903", "beyond it on the other side", beside(3), called(0.8, 0.97)),
+    ("PD903", "within it", beside(3), called(0.98, 1.02)),
+    ("PD903", "two runs a side have no interval", beside(2), beside(2)),
+    ("PD904", "repeats within 5 %", beside(3, repeats_cv=0.049), beside(3, repeats_cv=0.05)),
+    ("PD904", "one run has no spread", beside(1), beside(1)),
+    ("PD905", "one mode", {}, beside(1, ttft_modes=1)),
+    ("PD905", "too few requests to tell", {}, beside(1)),
+    ("PD906", "one level", beside(3), called(1.04, 1.1, p=0.06)),
+    ("PD906", "no difference was found", beside(3), called(0.98, 1.02, p=0.9, levels=4)),
+    ("PD906", "rarer than chance among them all", beside(3), called(1.04, 1.1, p=0.049, levels=4)),
 ]  # fmt: skip
 
 
@@ -85,13 +128,15 @@ def pair(baseline: Given, candidate: Given) -> Judgement:
     both = same_runs(Evidence.joined([one("base", baseline), one("here", candidate)]))
     ids = dict(both.runs.select("experiment", "run_id").iter_rows())
     verdicts = judge(both).verdicts.filter(pl.col("verdict") == "no measured result")
-    pairs = Pairs({ids["here"]: ids["base"]}, frozenset(verdicts["run_id"]))
-    return judge(both, pairs=pairs)
+    told = {"base": baseline.get("said", {}), "here": candidate.get("said", {})}
+    said = tuple({"run_id": ids[name], **facts} for name, facts in told.items())
+    return judge(both, pairs=Pairs({ids["here"]: ids["base"]}, frozenset(verdicts["run_id"]), said))
 
 
 def one(side: str, given: Given) -> Evidence:
+    stated = {name: value for name, value in given.items() if name != "said"}
     settings = {"experiment": side} | given.get("settings", {})
-    return evidence(seen=f"{side}.log#0", **(given | {"settings": settings}))
+    return evidence(seen=f"{side}.log#0", **(stated | {"settings": settings}))
 
 
 def of_pair(judgement: Judgement, rule: str) -> str:
@@ -108,7 +153,8 @@ def test_the_rule_fires_on_its_planted_difference(rule: str, expected: str, base
     told = judgement.findings.filter(pl.col("rule") == rule).row(0, named=True)
     assert "unknown" not in told["sentence"] or rule == "PD708"
     files = {line.partition(":")[0] for line in told["lines"]}
-    assert files == {"base.log", "here.log"} or rule in ("PD709", "PD708")
+    assert files == {"base.log", "here.log"} or rule in ("PD709", "PD708") or "said" in candidate
+    assert files or rule == "PD709"
 
 
 def test_another_card_is_refused_without_counts_and_compared_per_gpu_with_them():
