@@ -13,7 +13,8 @@ SERVED = (
     "queue_full_rejections", "sessions_failed", "rejected_requests", "retracted_requests", "crashes", "restarts",
     "corrupted", "served_requests", "server_errors", "decode_running_median", "decode_running_max",
     "decode_waiting_ratio", "decode_waiting_max", "decode_queued_max", "decode_kv_used_ratio_max",
-    "cuda_graph_off_ratio", "server_output_tok", "server_unlogged_steps", "prefill_new_tok", "prefill_cached_tok",
+    "cuda_graph_off_ratio", "server_output_tok", "server_output_tok_least",
+    "server_unlogged_steps", "prefill_new_tok", "prefill_cached_tok",
     "throttled_ratio", "decode_pool_tok", "prefill_pool_tok", "decode_reserved_tok", "decode_gpus", "prefill_gpus",
     "kv_bytes_per_value", "server_accept_length",
 )  # fmt: skip
@@ -265,15 +266,24 @@ def _generated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     counter was scraped before and after, it is the better witness.
     """
     speeds = _of_roles(evidence.samples, _GENERATING).filter(pl.col("metric") == "gen_throughput_tok_per_s")
+    keys = ["instance", "rank", "clock"]
+    running = evidence.samples.filter(pl.col("metric") == "running_requests").select(
+        *keys, pl.col("value_max").alias("batch")
+    )
     gap_s = pl.col("clock").diff().over("instance", "rank", order_by="clock").dt.total_seconds()
-    made = (pl.col("value_mean") * pl.col("gap_s")).sum()
-    inside = _inside(speeds.with_columns(gap_s.alias("gap_s")), windows)
-    logged = inside.group_by("run_id").agg(made.alias("logged"))
+    made = pl.col("value_mean") * gap_s
+    told = speeds.join(running, on=keys, how="left").with_columns(made.alias("made"))
+    steps = pl.min_horizontal(
+        "made", _STEPS_A_LINE * pl.col("n") * pl.col("batch")
+    )  # the first after idle time is no speed
+    logged = _inside(told, windows).group_by("run_id").agg(
+        pl.col("made").sum().alias("logged"), steps.sum().alias("surely")
+    )  # fmt: skip
     logs = windows.join(speeds.select("instance").unique(), on="instance").select("run_id").unique()
     accepted = _gauge(_inside(evidence.samples, windows), "accept_length", _GENERATING).group_by("run_id").agg(
         pl.col("value_max").max().alias("server_accept_length")
     )  # fmt: skip
-    known = logs.join(logged, on="run_id", how="left").with_columns(pl.col("logged").fill_null(0))
+    known = logs.join(logged, on="run_id", how="left").with_columns(pl.col("logged", "surely").fill_null(0))
     told = _side_by_side([known, accepted, _counted(evidence, windows)])
     unlogged = (
         pl.when(pl.col("counted").is_not_null()).then(0).when(pl.col("logged").is_not_null()).then(2 * _STEPS_A_LINE)
@@ -281,6 +291,7 @@ def _generated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     return told.select(
         "run_id",
         pl.coalesce("counted", "logged").alias("server_output_tok"),
+        pl.coalesce("counted", "surely").alias("server_output_tok_least"),
         unlogged.alias("server_unlogged_steps"),
         "server_accept_length",
     )
@@ -402,7 +413,8 @@ _BY_GAUGE = {
     "decode_waiting_ratio": "prealloc_requests", "decode_waiting_max": "prealloc_requests",
     "decode_queued_max": "queued_requests", "decode_kv_used_ratio_max": "kv_used_ratio",
     "cuda_graph_off_ratio": "cuda_graph", "server_output_tok": "gen_throughput_tok_per_s",
-    "server_accept_length": "accept_length", "prefill_new_tok": "new_tok",
+    "server_output_tok_least": "gen_throughput_tok_per_s", "server_accept_length": "accept_length",
+    "prefill_new_tok": "new_tok",
     "prefill_cached_tok": "cached_tok", "throttled_ratio": "throttled",
 }  # fmt: skip
 _BY_SETTING = {

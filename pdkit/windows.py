@@ -32,9 +32,8 @@ _SHORTEST = 0.5  # of a run's duration is what its burst lasts at least: prefill
 _COUNT_OFF = 0.1  # of the requests: warm-ups, health checks, retries
 _MOST_WORKERS = 32  # that share the requests of one router
 _ODD_BURSTS = 3  # beyond one a run: the server's own warm-up, somebody's trial
-_MOST_BURSTS = 40  # with more, which is whose is a guess
+_MOST_BURSTS = 20  # with more, which is whose is a guess
 _TIMES_WOULD_TELL = "started_at and ended_at in sweep.toml would tell which work was whose"
-_OTHER_LOAD = 2.0  # times a run's duration: then a log shows more than this run
 
 
 class Joined(NamedTuple):
@@ -228,16 +227,16 @@ def _overlap(server: _Server, runs: list[_Run], hours: int) -> int:
 
 
 def _shows_more(server: _Server, run: _Run) -> bool:
-    """Whether the log shows far more work than one run took."""
+    """Whether the log shows more work than one run took."""
     span = (server.seconds[-1] - server.seconds[0]).total_seconds()
-    return run.duration_s is not None and span > _OTHER_LOAD * run.duration_s + _WARMUP_S
+    return run.duration_s is not None and span > (1 + _SPAN_OFF) * run.duration_s + _WARMUP_S
 
 
 def _by_bursts(server: _Server, runs: list[_Run]) -> list[_Found] | _Apart:
     """Bursts of work in the order of the runs, where exactly one way to give them out fits."""
     if any(run.duration_s is None for run in runs):
         return _Apart(UNCLEAR, f"a run beside it does not say how long it took; {_TIMES_WOULD_TELL}")
-    for odd in range(_ODD_BURSTS + 1):
+    for odd in range((_ODD_BURSTS if len(runs) > 1 else _MOST_BURSTS) + 1):
         bursts = _bursts(server.seconds, len(runs) + odd)
         fits = [chosen for chosen in _choices(bursts, len(runs)) if _fit(server, chosen, runs)]
         if len(fits) == 1:

@@ -15,7 +15,7 @@ _SAME_LENGTH_TOK = 1.0  # mean lengths closer than this are the same work
     shows_output=True,
     says="{received_tok:,.0f} of {output_tok_sum:,.0f} claimed tokens came back as text ({observed:.1%})",
 )
-def claimed_tokens_came_back() -> Rule:
+def claimed_tokens_came_back() -> tuple[Rule, ...]:
     """Claimed output tokens come back as text.
 
     Why: SGLang's client counts any finished HTTP 200 stream as a success with the tokens that it asked for; a router
@@ -24,9 +24,21 @@ def claimed_tokens_came_back() -> Rule:
     context length; whether a reasoning or tool-call parser keeps text from this client.
     Source: 1 of 850 public results is below one half, and it is a true fake; sgl-project/sglang#12389, #9585.
     Exceptions: no retokenized count (the Rust client told not to count, embeddings): not evaluated. Nothing claimed:
-    PD407 looks at that.
+    PD407 looks at that. Where the servers' own count says that the tokens were made, a parser may have kept the text
+    from the client: the run stands with a doubt, and its latencies go.
     """
-    return Rule(applies=c.output_tok_sum > 0, observed=c.received_ratio, refuse=below(0.50))
+    claims = c.output_tok_sum > 0
+    made = "{received_tok:,.0f} of {output_tok_sum:,.0f} claimed tokens came back as text; the servers made them"
+    return (
+        Rule(applies=claims & ~c.server_made_it, observed=c.received_ratio, refuse=below(0.50)),
+        Rule(
+            applies=claims & c.server_made_it,
+            observed=c.received_ratio,
+            suspect=below(0.50),
+            voids=("latency",),
+            says=made,
+        ),
+    )
 
 
 @check(

@@ -1,0 +1,138 @@
+"""PD6xx: each rule fires on a fault in the servers' logs, and is quiet where the log has a good reason."""
+
+from typing import Any
+
+import pytest
+from given import evidence, judged, outcome, said, verdict
+from servers import at, failed, server
+
+from pdkit.evidence import Evidence
+from pdkit.parts import register_checks
+from pdkit.rules import CHECKS
+
+register_checks()
+FAMILY = sorted(check.id for check in CHECKS.values() if check.family == "server_evidence")
+DEAD = [{"kind": "session_failed", "subject": "192.0.2.41:1"}]
+READY = {"kind": "ready", "clock": at(-300)}
+
+FAULTS: list[tuple[str, str, dict[str, Any], tuple[Evidence, ...]]] = [
+    ("PD601", "suspect", {}, (server(events=failed(1)),)),
+    ("PD601", "refuse", {}, (server(events=failed(5)),)),
+    ("PD601", "refuse", {}, (server(events=failed(5, kind="bootstrap_failed")),)),
+    ("PD601", "suspect", {}, (server(role="prefill", events=[{"kind": "queue_full", "count": 4.0}]), server())),
+    ("PD602", "suspect", {}, (server(events=DEAD),)),
+    ("PD602", "refuse", {}, (server(events=DEAD + failed(9)),)),
+    ("PD602", "refuse", {}, (server(events=[DEAD[0] | {"clock": at(-500)}, *failed(9)]),)),
+    ("PD603", "suspect", {}, (server(events=[{"kind": "http", "subject": "503", "count": 3.0}]),)),
+    ("PD603", "refuse", {}, (server(events=[{"kind": "http", "subject": "429", "count": 40.0}]),)),
+    ("PD604", "note", {}, (server(events=[{"kind": "retracted", "count": 2.0}]),)),
+    ("PD604", "suspect", {}, (server(events=[{"kind": "retracted", "count": 20.0}]),)),
+    ("PD605", "suspect", {}, (server(prealloc_requests=3.0),)),
+    ("PD606", "suspect", {"concurrency_mean": 4.0}, (server(running_requests=1.0, prealloc_requests=3.0),)),
+    ("PD606", "suspect", {"concurrency_mean": 4.0}, (server(running_requests=1.0, kv_used_ratio=0.95),)),
+    ("PD607", "refuse", {}, (server(events=[{"kind": "crashed", "subject": "OutOfMemoryError"}]),)),
+    ("PD607", "refuse", {}, (server(events=[READY, {"kind": "ready"}]),)),
+    ("PD609", "suspect", {}, (server(gen_throughput_tok_per_s=150.0),)),
+    ("PD609", "refuse", {}, (server(gen_throughput_tok_per_s=40.0),)),
+    ("PD610", "suspect", {}, (server(answers=11),)),
+    ("PD610", "suspect", {}, (server(answers=5),)),
+    ("PD611", "suspect", {}, (server(cuda_graph=0.0),)),
+    ("PD612", "suspect", {}, (server(role="colocated", new_tok=950.0, cached_tok=50.0),)),
+    ("PD612", "refuse", {}, (server(role="colocated", new_tok=500.0, cached_tok=500.0),)),
+    ("PD612", "refuse", {"cached_tok_sum": 20_000}, ()),
+    ("PD613", "suspect", {}, (server(throttled=1.0),)),
+    ("PD614", "suspect", {}, (server(answers=12),)),
+    ("PD615", "note", {}, (server(settings={"pool_tok": 700}),)),
+]  # fmt: skip
+
+EXCEPTIONS: list[tuple[str, str, dict[str, Any], tuple[Evidence, ...]]] = [
+    ("PD601", "the client gave up", {}, (server(events=failed(9, kind="transfer_aborted")),)),
+    ("PD601", "before the run", {}, (server(events=[e | {"clock": at(-100)} for e in failed(9)]),)),
+    ("PD602", "the session was recovered", {}, (server(events=[*DEAD, {"kind": "session_recovered", "subject": "192.0.2.41:1", "clock": at(120)}]),)),
+    ("PD602", "the server started again since", {}, (server(events=[DEAD[0] | {"clock": at(-500)}, READY]),)),
+    ("PD603", "a health check", {}, (server(events=[{"kind": "http", "subject": "404", "count": 9.0}]),)),
+    ("PD605", "once", {}, (server(),)),
+    ("PD605", "the word means another queue on a prefill server", {}, (server(role="prefill", bootstrap_requests=9.0), server())),
+    ("PD606", "nothing holds them back: prefill takes the time", {"concurrency_mean": 4.0}, (server(running_requests=1.0),)),
+    ("PD607", "the server started before the run", {}, (server(events=[READY]),)),
+    ("PD609", "more was generated than is claimed", {}, (server(gen_throughput_tok_per_s=260.0),)),
+    ("PD609", "embeddings", {"settings": {"backend": "sglang-embedding"}}, (server(gen_throughput_tok_per_s=1.0),)),
+    ("PD609", "half of the replicas log elsewhere", {}, (server(gen_throughput_tok_per_s=90.0, rank="DP0", settings={"dp_size": 2}),)),
+    ("PD609", "no decode line at all", {}, (server(gen_throughput_tok_per_s=None),)),
+    ("PD610", "a warm-up", {}, (server(events=[{"kind": "http", "subject": "200", "count": 2.0}]),)),
+    ("PD611", "prefill lines", {}, (server(role="prefill", cuda_graph=0.0), server())),
+    ("PD612", "a shared prefix by design", {"settings": {"dataset": "generated-shared-prefix"}}, (server(role="colocated", new_tok=1.0, cached_tok=9.0),)),
+    ("PD614", "a warm-up", {}, (server(answers=10.5),)),
+    ("PD615", "the pool holds the level", {}, (server(settings={"pool_tok": 800}),)),
+]  # fmt: skip
+IDS = [f"{rule}-{number}" for number, (rule, *_) in enumerate(FAULTS)]
+
+
+@pytest.mark.parametrize(("rule", "severity", "facts", "servers"), FAULTS, ids=IDS)
+def test_a_rule_fires_on_its_fault(rule: str, severity: str, facts: dict[str, Any], servers: tuple[Evidence, ...]):
+    judgement = judged(evidence(**facts), *servers)
+    assert outcome(judgement, rule) == severity
+    sentence = said(judgement, rule)
+    assert "unknown" not in sentence
+    assert "{" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "why", "facts", "servers"), EXCEPTIONS, ids=[f"{rule}: {why}" for rule, why, *_ in EXCEPTIONS]
+)
+def test_a_rule_is_quiet_on_a_healthy_exception(
+    rule: str, why: str, facts: dict[str, Any], servers: tuple[Evidence, ...]
+):
+    assert outcome(judged(evidence(**facts), *servers), rule) in ("pass", "not_applicable", "not_evaluated")
+
+
+def test_every_rule_of_the_family_has_its_fault():
+    assert {rule for rule, *_ in FAULTS} | {"PD608"} == set(FAMILY)  # PD608 needs times: test_windows.py
+
+
+def test_healthy_servers_leave_a_run_measured():
+    judgement = judged(evidence(), server(role="prefill", new_tok=500.0, cached_tok=0.0), server())
+    assert verdict(judgement) == "measured"
+    evaluated = {rule for rule in FAMILY if outcome(judgement, rule) == "pass"}
+    assert evaluated == set(FAMILY) - {"PD606", "PD613"}  # nothing holds requests back; no metrics of GPUs
+
+
+def test_without_a_server_log_nothing_is_evaluated():
+    judgement = judged(evidence())
+    assert {outcome(judgement, rule) for rule in FAMILY} == {"not_evaluated"}
+
+
+def test_both_sides_tell_of_one_failure():
+    """Rooms 0 to 3 fail on both sides, room 4 on one: five requests of 400."""
+    judgement = judged(evidence(), server(role="prefill", events=failed(4)), server(events=failed(5)))
+    assert said(judgement, "PD601") == "the KV transfer of 5 requests failed, of 400 sent"
+
+
+def test_a_finding_cites_the_lines_that_failed_first():
+    judgement = judged(evidence(), server(events=failed(5)))
+    lines = judgement.findings.filter(judgement.findings["rule"] == "PD601")["lines"].item().to_list()
+    assert lines[:3] == ["decode.log:1000", "decode.log:1001", "decode.log:1002"]
+
+
+def test_rejections_before_the_run_are_taken_off():
+    """At 64 before the run the count was below 128; at 4096 in it, at least 4096 - 127 fell into the run."""
+    before, within = ({"kind": "queue_full", "count": n, "clock": at(s)} for n, s in ((64.0, -10), (4096.0, 50)))
+    judgement = judged(evidence(), server(role="prefill", events=[before, within]), server())
+    assert said(judgement, "PD601") == "the transfer queue was full: at least 3,969 rejections"
+
+
+def test_tokens_before_the_first_and_after_the_last_line_are_given_the_benefit():
+    """195 s of 40 tok/s are 7,800 tokens; 80 steps of at most 8 requests (twice the mean) are 640 more."""
+    judgement = judged(evidence(), server(gen_throughput_tok_per_s=40.0))
+    assert said(judgement, "PD609") == "the servers generated at most 8,440 of 40,000 tokens (21%)"
+
+
+def test_a_server_that_made_the_tokens_makes_missing_text_a_matter_of_the_client():
+    """A parser may keep text back: 400 tokens of 40,000 came as text, and the server made all of them."""
+    short = {"retokenized_tok_sum": 400}
+    alone, idle, busy = (
+        judged(evidence(**short), *servers) for servers in ((), (server(),), (server(running_requests=25.0),))
+    )
+    assert outcome(alone, "PD101") == "refuse"
+    assert outcome(idle, "PD101") == "refuse"  # 40 steps of 4 requests each 5 s cannot have made them
+    assert outcome(busy, "PD101") == "suspect"
