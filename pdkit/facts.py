@@ -5,6 +5,7 @@ from functools import cache
 import polars as pl
 
 from pdkit.evidence import PLACE, SCHEMAS, Evidence
+from pdkit.limits import GPU_FACTS, LIMITS, MACHINE_FACTS, MODEL_FACTS, machine_facts
 from pdkit.metrics import METRICS
 from pdkit.rules import NEIGHBOURS, Pairs, c
 from pdkit.served import SERVED, SERVED_WORDS, served, served_places
@@ -72,6 +73,7 @@ TIMED: dict[str, pl.Expr] = {
 # what its requests add up to; a sum over nothing is null, not 0
 AGGREGATES: dict[str, pl.Expr] = {
     "requests_seen": pl.len().cast(pl.Float64),
+    "input_tok_least": c.input_tok.filter(c.input_tok > 0).min().cast(pl.Float64),
     "requests_ok": pl.when(c.ok.is_not_null().any()).then(c.ok.sum()).cast(pl.Float64),
     "requests_failed": pl.when(c.ok.is_not_null().any()).then((~c.ok).sum()).cast(pl.Float64),
     "requests_output_tok": pl.when(c.output_tok.is_not_null().any()).then(c.output_tok.sum()).cast(pl.Float64),
@@ -176,8 +178,11 @@ DERIVED: dict[str, pl.Expr] = {
     ),
     "server_output_tok_most": c.server_output_tok
     + c.server_unlogged_steps * c.batch_most * c.server_accept_length.fill_null(1),
+    # the servers surely made what is claimed: then text is missing on the client's side
+    "server_made_it": (c.server_output_tok_least >= _ALL_THERE * c.output_tok_sum).fill_null(False),
     "needed_tok": c.concurrency * (c.input_tok_per_request + c.output_tok_per_request),
 }
+DERIVED |= LIMITS
 _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
 
 
@@ -202,12 +207,18 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
     told = served(evidence, joined(evidence, placed), placed.select("run_id", "experiment", "topology"))
-    placed = placed.join(told, on="run_id", how="left", maintain_order="left")
+    placed = _with_machines(placed.join(told, on="run_id", how="left", maintain_order="left"), evidence)
     return (
         derived(_with_base(placed.lazy(), pairs or Pairs()), paired=bool(pairs and pairs.base_of))
         .sort(*ORDER, nulls_last=True)
         .collect()
     )
+
+
+def _with_machines(wide: pl.DataFrame, evidence: Evidence) -> pl.DataFrame:
+    """With what GPU and model allow at most; null where either is not known."""
+    machines = machine_facts(wide, settings=evidence.settings)
+    return wide.join(machines, on="run_id", how="left", maintain_order="left")
 
 
 def joined(evidence: Evidence, wide: pl.DataFrame) -> Joined:
@@ -256,7 +267,7 @@ def one_listing(evidence: Evidence) -> pl.LazyFrame:
 def declared() -> frozenset[str]:
     """The names that a rule over runs may use."""
     own = {*CATEGORIES, *SAID.values(), *SIGHTINGS, *METRICS, *AGGREGATES, *CLAIMED, *DERIVED, *_LEVEL_FACTS, *COMPARED}
-    own |= {*SERVED, *SERVED_WORDS}
+    own |= {*SERVED, *SERVED_WORDS, *MACHINE_FACTS}
     return frozenset(own | {f"{prefix}__{name}" for prefix in NEIGHBOURS for name in _theirs()})
 
 
@@ -483,6 +494,8 @@ def places(evidence: Evidence, wide: pl.DataFrame) -> pl.DataFrame:
     said = wide.select("run_id", "experiment").join(evidence.experiments, on="experiment")
     from_manifest = [_placed(said, fact, place) for fact in SAID.values()]
     from_manifest += [_placed(said.drop_nulls(name), name, place) for name in ("model", "topology")]
+    from_manifest += [_placed(said.drop_nulls("gpu"), name, place) for name in GPU_FACTS]
+    from_manifest += [_placed(said.drop_nulls("model"), name, place) for name in MODEL_FACTS]
     servers = served_places(evidence, joined(evidence, wide))
     every = pl.concat(
         [claims, *runs, *states, *sums, *from_manifest, *_places_of_claims(evidence, wide, place), servers]

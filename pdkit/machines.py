@@ -9,8 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import polars as pl
-
 from pdkit.errors import PdkitError, one_of
 
 Precision = Literal["fp32", "bf16", "fp8", "int8", "fp4", "int4"]
@@ -358,6 +356,20 @@ def weights_precision_of(*said: str | None) -> Precision | None:
     return precision_of(*(None if (text or "").rpartition(".")[2].lower() in _ARITHMETIC else text for text in said))
 
 
+# of what the weights should take: GB or GiB, norms and head kept finer; precisions lie a factor of two apart
+_WEIGHS = (0.8, 1.25)
+
+
+def weighed_precision(model: Model | None, weighed_gb: float | None) -> Precision | None:
+    """The precision at which the weights take so much memory as a server says that they do; None where none fits."""
+    if model is None or weighed_gb is None:
+        return None
+    low, high = _WEIGHS
+    candidates: tuple[Precision, ...] = ("bf16", "fp8", "int4")
+    fits = [p for p in candidates if low <= weighed_gb * _GIGA / weights_resident_bytes(model, weights=p) <= high]
+    return fits[0] if len(fits) == 1 else None
+
+
 # --- reading them ---------------------------------------------------------------------------------------------------
 
 _SHIPPED = Path(__file__).with_name("machines.toml")
@@ -559,76 +571,3 @@ def _of_config(where: str, said: Mapping[str, Any], name: str) -> Model:
         precision=precision_of(quantised.get("quant_method")) if isinstance(quantised, dict) else None,
         **sizes,
     )
-
-
-# --- facts ----------------------------------------------------------------------------------------------------------
-
-# What the rules on limits need of GPU and model, one row a run. `least` and `most` are the generous ends: where a name
-# or a precision is not stated, a bound that refuses takes the fewest bytes and the fastest card that it may be.
-MACHINE_FACTS: Mapping[str, str] = {
-    "weights_streamed_bytes": "least that a decode step reads of the weights",
-    "weights_resident_bytes": "least that the weights take of the memory",
-    "weights_whole_bytes": "all weights, at the precision stated or that of the published weights",
-    "kv_bytes_per_tok": "least that the KV cache of a token weighs",
-    "prefill_flop_per_tok": "operations that a prompt token takes in the linear layers",
-    "attention_flop_per_pair": "operations of each pair of prompt tokens",
-    "gpu_bandwidth_bytes_per_s": "most that one GPU reads of its memory",
-    "gpu_bandwidth_least_bytes_per_s": "the same of the slowest that its name may mean",
-    "gpu_flops_per_s": "most operations of one GPU",
-    "gpu_memory_bytes": "memory of one GPU",
-    "kv_link_bytes_per_s": "most that leaves one GPU for another",
-}
-_KEY = ("model", "gpu", "weights_precision", "kv_bytes_per_value")
-
-
-def machine_facts(wide: pl.DataFrame, *, machines: Machines | None = None) -> pl.DataFrame:
-    """MACHINE_FACTS of each run, null where GPU or model is not known: (run_id, those facts).
-
-    `wide` names, one row a run, `model` and `gpu`; `weights_precision` and `kv_bytes_per_value` where it knows them.
-    """
-    kinds = {key: pl.Float64() if key == "kv_bytes_per_value" else pl.String() for key in _KEY}
-    own = [(pl.col(key) if key in wide.columns else pl.lit(None)).cast(kind).alias(key) for key, kind in kinds.items()]
-    keys = wide.select("run_id", *own)
-    rows = [
-        [*key, *_limits(*key, machines=machines or known())]
-        for key in keys.select(_KEY).unique(maintain_order=True).iter_rows()
-    ]
-    found = pl.DataFrame(rows, schema=kinds | dict.fromkeys(MACHINE_FACTS, pl.Float64()), orient="row")
-    joined = keys.join(found, on=_KEY, how="left", nulls_equal=True, maintain_order="left")
-    return joined.select("run_id", *MACHINE_FACTS)
-
-
-def _limits(
-    model_name: str | None, gpu_name: str | None, precision: str | None, kv_bytes: float | None, *, machines: Machines
-) -> list[float | None]:
-    """The facts in their order."""
-    stated = weights_precision_of(precision, model_name)
-    found = _of_model(machines.model(model_name), stated, kv_bytes) | _of_gpu(machines.gpu(gpu_name), stated)
-    return [found.get(name) for name in MACHINE_FACTS]
-
-
-def _of_model(model: Model | None, stated: Precision | None, kv_bytes: float | None) -> dict[str, float]:
-    if not model:
-        return {}
-    least = stated or FEWEST
-    return {
-        "weights_streamed_bytes": least_streamed_bytes(model, weights=least),
-        "weights_resident_bytes": weights_resident_bytes(model, weights=least, head=least),
-        "weights_whole_bytes": weights_resident_bytes(model, weights=stated or model.precision or "bf16"),
-        "kv_bytes_per_tok": 0.0 if model.window_tok else kv_bytes_per_token(model, bytes_per_value=kv_bytes or 0.5),
-        "prefill_flop_per_tok": prefill_flop_per_tok(model),
-        "attention_flop_per_pair": attention_flop_per_pair(model),
-    }
-
-
-def _of_gpu(found: Found | None, stated: Precision | None) -> dict[str, float | None]:
-    if not found:
-        return {}
-    gpu = found.most
-    return {
-        "gpu_bandwidth_bytes_per_s": gpu.bandwidth_bytes_per_s,
-        "gpu_bandwidth_least_bytes_per_s": found.least_bandwidth_bytes_per_s,
-        "gpu_flops_per_s": gpu.flops_per_s(stated) or None,
-        "gpu_memory_bytes": gpu.memory_bytes,
-        "kv_link_bytes_per_s": gpu.link_bytes_per_s,
-    }

@@ -3,12 +3,10 @@
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from pdkit.errors import PdkitError
 from pdkit.machines import (
-    MACHINE_FACTS,
     attention_flop_per_pair,
     decode_ceiling_tok_per_s,
     decode_step_s,
@@ -16,7 +14,6 @@ from pdkit.machines import (
     known,
     kv_bytes_per_token,
     least_streamed_bytes,
-    machine_facts,
     precision_of,
     prefill_floor_s,
     prefill_flop_per_tok,
@@ -323,48 +320,3 @@ def test_a_config_that_says_too_little_is_no_model(tmp_path: Path, content: str)
     file.write_text(content, "utf-8")
     with pytest.raises(PdkitError):
         read_model(file)
-
-
-# --- facts ----------------------------------------------------------------------------------------------------------
-
-
-def facts_of(**known_of: object) -> dict[str, float | None]:
-    row = {"run_id": "r", "model": None, "gpu": None} | known_of
-    return machine_facts(pl.DataFrame([row])).row(0, named=True)
-
-
-def test_facts_of_a_stated_precision():
-    facts = facts_of(model="Qwen/Qwen3-8B", gpu="NVIDIA L4", weights_precision="fp8", kv_bytes_per_value=2)
-    assert facts["weights_streamed_bytes"] == LAYERS + EMBEDDING  # the head too, at the least
-    assert facts["weights_whole_bytes"] == LAYERS + 4 * EMBEDDING
-    assert facts["kv_bytes_per_tok"] == 147_456
-    assert facts["gpu_bandwidth_bytes_per_s"] == L4_BYTES_PER_S
-    assert facts["gpu_flops_per_s"] == 242e12
-
-
-def test_facts_of_a_precision_that_nobody_states_are_the_most_generous():
-    facts = facts_of(model="Qwen/Qwen3-8B", gpu="NVIDIA L4")
-    assert facts["weights_streamed_bytes"] == (LAYERS + EMBEDDING) / 2  # four bits a weight
-    assert facts["weights_whole_bytes"] == 2 * (LAYERS + 2 * EMBEDDING)  # as published
-    assert facts["kv_bytes_per_tok"] == 73_728 / 2
-
-
-def test_what_is_not_known_is_null():
-    assert {value for name, value in facts_of().items() if name != "run_id"} == {None}
-    assert facts_of(gpu="H100 SXM")["weights_streamed_bytes"] is None
-    assert list(facts_of()) == ["run_id", *MACHINE_FACTS]
-
-
-def test_each_run_has_its_own_row_in_the_order_given():
-    runs = pl.DataFrame(
-        {"run_id": ["b", "a", "c"], "model": ["Qwen/Qwen3-8B", None, "Qwen/Qwen3-8B"], "gpu": ["L4"] * 3}
-    )
-    facts = machine_facts(runs)
-    assert facts["run_id"].to_list() == ["b", "a", "c"]
-    assert facts["gpu_memory_bytes"].to_list() == [24 * 2**30] * 3
-    assert facts["prefill_flop_per_tok"].is_null().to_list() == [False, True, False]
-
-
-def test_no_runs_have_no_facts():
-    nothing = machine_facts(pl.DataFrame(schema={"run_id": pl.String, "model": pl.String, "gpu": pl.String}))
-    assert (nothing.height, nothing.columns) == (0, ["run_id", *MACHINE_FACTS])
