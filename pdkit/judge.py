@@ -1,11 +1,11 @@
 """All rules over all runs at once, folded into one verdict a run; no loop over runs or requests."""
 
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from itertools import product
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -19,7 +19,10 @@ from pdkit.parts import register_checks
 from pdkit.policy import Waiver
 from pdkit.results import Judgement, Severity
 from pdkit.rules import CHECKS, NEIGHBOURS, Bound, Check, Pairs, Rule
+from pdkit.served import SERVED
 from pdkit.units import listed, plural, show
+from pdkit.verdicts import verdicts_of
+from pdkit.views import View, finite
 
 Thresholds = Mapping[str, Mapping[Severity, Bound]]
 
@@ -27,24 +30,6 @@ _MOVED_ROWS = 200_000  # of the frame in which facts are moved: about 150 MB
 _BLIND_SHARE = 0.01  # of the requests: the share of bad ones that a rule over requests lets pass
 _LEVELS_NAMED = 8  # in one sentence; beyond that only their range
 _OFFENDERS_KEPT = 3  # requests that a finding quotes: enough to look at, not a listing
-
-
-class View(NamedTuple):
-    """One rule of a check, by its number there."""
-
-    check: Check
-    number: int
-    rule: Rule
-
-    @property
-    def key(self) -> str:
-        """Name of its column."""
-        return f"{self.check.id}.{self.number}"
-
-    @property
-    def about_pair(self) -> bool:
-        """Whether it holds a run against its baseline."""
-        return any(name.startswith("base__") for name in self.rule.names)
 
 
 def judge(
@@ -74,7 +59,7 @@ def judge(
     ]  # fmt: skip
     each = _judged(pl.concat(seen, how="diagonal"), views)
     results = _worst_view(each)
-    verdicts = _verdicts(wide, results)
+    verdicts = verdicts_of(wide, results)
     published = _published(wide, each, views, verdicts)
     waived, idle = _waived(waivers, verdicts, results)
     return Judgement(
@@ -95,7 +80,7 @@ def _seen_in_runs(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     frame = wide.select(
         "run_id",
         *(view.rule.applies.cast(pl.Boolean).alias(f"applies {view.key}") for view in views),
-        *(_finite(view.rule.observed).alias(f"observed {view.key}") for view in views),
+        *(finite(view.rule.observed).alias(f"observed {view.key}") for view in views),
     ).join(_slack(wide, views), on="run_id", how="left")
     return _long(frame, views, "applies", "observed", "slack")
 
@@ -123,7 +108,7 @@ def _seen_in_requests(evidence: Evidence, wide: pl.DataFrame, views: list[View])
         total,
         "first",
         pl.when(~unknown).then(total > 0).alias("applies"),
-        _finite(bad / total).alias("observed"),
+        finite(bad / total).alias("observed"),
         pl.lit(0.0).alias("slack"),
         (pl.col("blind") > _BLIND_SHARE * (total + pl.col("blind"))).alias("half_blind"),
     )
@@ -221,12 +206,6 @@ def _broken(side: str) -> pl.Expr:
     return pl.when(pl.col("severity").is_null()).then(first).otherwise(pl.coalesce(named))
 
 
-def _finite(observed: pl.Expr) -> pl.Expr:
-    """Null instead of 0/0 and x/0: polars holds NaN above every bound, so it would fail or pass by accident."""
-    number = observed.cast(pl.Float64)
-    return pl.when(number.is_finite()).then(number)
-
-
 def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     """How far each observed value can be off because its numbers were printed with few digits.
 
@@ -234,7 +213,7 @@ def _slack(wide: pl.DataFrame, views: list[View]) -> pl.DataFrame:
     changes add up. A long frame holds many moves, so that there are few queries whatever the number of facts.
     """
     keys = [view.key for view in views]
-    observed = [_finite(view.rule.observed).alias(view.key) for view in views]
+    observed = [finite(view.rule.observed).alias(view.key) for view in views]
     rounded = _rounded(wide, views)
     none = wide.select("run_id", *(pl.lit(0.0).alias(key) for key in keys))
     still = wide.select("run_id", *observed)
@@ -278,145 +257,7 @@ def _worst_view(each: pl.DataFrame) -> pl.DataFrame:
     return each.sort(order, nulls_last=True).unique(["run_id", "rule"], keep="first", maintain_order=True)
 
 
-# --- verdicts -------------------------------------------------------------------------------------------------------
-
-
-def _verdicts(wide: pl.DataFrame, results: pl.DataFrame) -> pl.DataFrame:
-    seen = (
-        pl.when(pl.col("requests_text_known") > 0).then(pl.lit("text"))
-        .when(pl.col("requests_seen") > 0).then(pl.lit("requests"))
-        .otherwise(pl.lit("summary"))
-    )  # fmt: skip
-    about = [
-        "experiment", "label", "synthetic", "concurrency", "request_rate_per_s", "tool", "model", "topology",
-        "gpu", "gpu_count", "dataset", "backend",
-    ]  # fmt: skip
-    runs = (
-        wide.lazy()
-        .with_columns(
-            _level().alias("level"),
-            seen.cast(r.LEVELS).alias("evidence_level"),
-            pl.col("completed").is_null().alias("without_block"),
-        )
-        .with_columns(_series_key().alias("series_key"))
-        .select("run_id", "series_key", "level", "evidence_level", "without_block", *about)
-    )
-    return (
-        runs.join(_folded(results), on="run_id", how="left", maintain_order="left")
-        .with_columns(
-            _verdict().cast(r.VERDICTS).alias("verdict"),
-            (pl.col("level_void") & ~pl.col("no_result")).fill_null(False).alias("level_void"),
-            pl.col("refused_by", "suspected_by", "not_evaluated").fill_null([]),
-        )
-        .with_columns(
-            pl.col("level").alias("level_asked"),
-            pl.when(pl.col("level_void") & (pl.col("level") != r.NO_LEVEL))
-            .then(
-                pl.format("{} {}", "level", pl.when("not_held").then(pl.lit(r.NOT_HELD)).otherwise(pl.lit(r.DOUBTFUL)))
-            )
-            .otherwise("level")
-            .alias("level"),
-        )
-        .drop("judged", "output_shown", "end_shown", "no_result", "not_held")
-        .collect()
-    )
-
-
-def _folded(results: pl.DataFrame) -> pl.LazyFrame:
-    """What the rules say of each run together: (run_id, what its verdict needs, refused_by, suspected_by, …)."""
-    failed, rule = pl.col("outcome") == "fail", pl.col("rule")
-    refused, suspected = failed & (pl.col("severity") == "refuse"), failed & (pl.col("severity") == "suspect")
-    evaluated = pl.col("outcome").is_in(["pass", "fail"])
-    blind = pl.col("outcome") == "not_evaluated"
-    shows_output = rule.is_in([name for name, check in CHECKS.items() if check.shows_output])
-    shows_end = rule.is_in([name for name, check in CHECKS.items() if check.shows_completeness])
-    about_load = rule.is_in([name for name, check in CHECKS.items() if check.family == "load_validity"])
-    about_itself = results.lazy().filter(pl.col("voids") != ["comparison"])  # a pair's fault is not its runs'
-    return about_itself.group_by("run_id").agg(
-        (refused & pl.col("voids").list.contains("run")).any().alias("no_result"),
-        evaluated.any().alias("judged"),
-        (shows_output & evaluated).any().alias("output_shown"),
-        (evaluated | ~shows_end).all().alias("end_shown"),
-        ((rule == r.FAILURES) & blind).any().alias("sent_unknown"),
-        (refused & pl.col("voids").list.contains("label")).any().alias("level_void"),
-        (refused & pl.col("voids").list.contains("label") & about_load).any().alias("not_held"),
-        rule.filter(refused & pl.col("voids").list.contains("run")).alias("refused_by"),
-        rule.filter(suspected | (refused & ~pl.col("voids").list.contains("run"))).alias("suspected_by"),
-        rule.filter(blind).alias("not_evaluated"),
-    )  # fmt: skip
-
-
-def _verdict() -> pl.Expr:
-    """The verdict that follows from what the rules say together."""
-    return (
-        pl.when(pl.col("no_result") | ~pl.col("judged").fill_null(False)).then(pl.lit(r.NO_RESULT))
-        .when(~pl.col("output_shown") | ~pl.col("end_shown")).then(pl.lit(r.UNVERIFIED))
-        .when((pl.col("suspected_by").list.len() > 0) | pl.col("sent_unknown")).then(pl.lit(r.DOUBTS))
-        .otherwise(pl.lit(r.MEASURED))
-    )  # fmt: skip
-
-
-def _level() -> pl.Expr:
-    """The load point in words: `8 users`, `8 requests/s`, `offline burst`."""
-    cap, rate = pl.col("concurrency"), pl.col("request_rate_per_s")
-    users = pl.when(cap == 1).then(pl.lit("1 user")).otherwise(pl.format("{} users", cap.cast(pl.Int64, strict=False)))
-    per_s = (
-        pl.when(rate == 1)
-        .then(pl.lit("1 request/s"))
-        .otherwise(
-            pl.format(
-                "{} requests/s",
-                pl.when(rate == rate.floor())
-                .then(rate.cast(pl.Int64, strict=False).cast(pl.String))
-                .otherwise(rate.cast(pl.String)),
-            )
-        )
-    )
-    known = (
-        pl.when(cap.is_finite() & rate.is_finite()).then(pl.format("{}, at most {}", per_s, users))
-        .when(cap.is_finite()).then(users)
-        .when(rate.is_finite()).then(per_s)
-        .when(rate.is_infinite() & cap.is_infinite()).then(pl.lit("offline burst"))
-    )  # fmt: skip
-    return pl.coalesce(known, pl.lit(r.NO_LEVEL))  # a number beyond all reason is no level either
-
-
-def _series_key() -> pl.Expr:
-    """What makes two runs the same series, in words: `model=…; gpu=…; topology=…; dataset=…; level=…; client=…`.
-
-    A part that no log states is `?`, but a precision that nobody states is left out. Of a model's path only its last
-    folder counts.
-    """
-    count = pl.format("{}x ", pl.col("gpu_count").cast(pl.Int64, strict=False)).fill_null("")
-    parts = {
-        "model": pl.col("model").str.strip_chars_end("/").str.replace(r"^/.*/", ""),
-        "precision": pl.col("precision"),
-        "gpu": pl.concat_str(count, "gpu"),
-        "topology": pl.col("topology"),
-        "dataset": pl.format("{} {}/{} tok", pl.col("dataset").fill_null("?"), *_mean_lengths()),
-        "level": pl.col("level"),
-        "client": pl.format("{} {} via {}", *(pl.col(name).fill_null("?") for name in _CLIENT)),
-    }
-    # what separates the parts of a key is no part of one
-    said = {name: part.str.replace_all(r"[;\s]+", " ").str.strip_chars() for name, part in parts.items()}
-    told = [
-        pl.format(f"{name}={{}}", part if name == "precision" else part.fill_null("?")) for name, part in said.items()
-    ]
-    return pl.concat_str(*told, separator="; ", ignore_nulls=True)
-
-
-def _mean_lengths() -> Iterator[pl.Expr]:
-    """Mean prompt and answer: as asked for where that is one number, else two digits: seeds differ in the third."""
-    sent, each = pl.coalesce("prompts_asked", "sent"), pl.col("output_tok_asked_each")
-    asked = {"input": pl.col("input_tok_asked") / sent, "output": pl.coalesce(each, pl.col("output_tok_asked") / sent)}
-    for kind, mean in asked.items():
-        known = pl.coalesce(_finite(mean), _finite(pl.col(f"{kind}_tok_per_request")))
-        exact = pl.when(each.is_not_null() & (known == known.round())).then(known.cast(pl.Int64, strict=False))
-        about = pl.format("~{}", known.round_sig_figs(2).cast(pl.Int64, strict=False))
-        yield pl.coalesce(exact.cast(pl.String), about, pl.lit("?"))
-
-
-_CLIENT = ("tool", "client_definition", "backend")
+# --- conclusions --------------------------------------------------------------------------------------------------
 
 
 def _conclusions(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -653,7 +494,7 @@ def _lines(
     place = pl.format("{}:{}{}", "source_file", "source_line", item).alias("lines")
     both = pl.concat([
         offenders.select(
-            "run_id", "rule", pl.lit(0, pl.Int32).alias("rank"), pl.col("first").cast(pl.Int64),
+            "run_id", "rule", pl.lit(-1, pl.Int32).alias("rank"), pl.col("first").cast(pl.Int64),
             pl.lit("").alias("fact"), place,
         ),
         stated.select("run_id", "rule", "rank", pl.lit(0, pl.Int64).alias("first"), "fact", place),
@@ -664,12 +505,15 @@ def _lines(
 
 
 def _named(rule: Rule) -> list[list[str]]:
-    """The stated facts behind a view, each with its rank: what was observed comes before what made it apply."""
+    """The stated facts behind a view, each with its rank: what was observed comes before what made it apply.
+
+    Of what was observed, a server's own line comes first: a count of requests is only what it is held against.
+    """
     ranks: dict[str, str] = {}
     for rank, expression in (("1", rule.observed), ("2", rule.applies)):
         for root in expression.meta.root_names():
             for base in base_names(root):
-                ranks.setdefault(base, rank)
+                ranks.setdefault(base, "0" if rank == "1" and base in SERVED else rank)
     return [[fact, rank] for fact, rank in sorted(ranks.items())]
 
 
