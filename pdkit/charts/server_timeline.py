@@ -15,6 +15,8 @@ from pdkit.charts.theme import (
     CLAIMED_FILL,
     CROSS,
     FAINT,
+    INK,
+    PAGE_PX,
     PLOT_PX,
     QUIET,
     REFUSED,
@@ -22,7 +24,6 @@ from pdkit.charts.theme import (
     ROLE_COLOURS,
     Panel,
     Picture,
-    heading,
     in_words,
     layered,
     picture,
@@ -87,7 +88,7 @@ def server_timeline(judgement: Judgement) -> Picture:
     """Each panel is one gauge over time, a line a role; shaded is when a client ran, and vermillion marks are failures.
 
     Where requests wait for memory on decode while few run, its pool is too small. Where several servers have one role,
-    the line is the greatest of them. A line breaks where a server says nothing. Clocks are the servers' own.
+    or readings are closer than can be drawn, the line is the greatest of them. It breaks where a server says nothing.
     """
     runs = _runs(judgement)
     scenes = list(_scenes(judgement, runs))
@@ -97,7 +98,8 @@ def server_timeline(judgement: Judgement) -> Picture:
     shown = scenes[:_EXPERIMENTS]
     lines = sum(scene.readings.select("metric", "role").n_unique() for scene in shown)
     bins = max(2, min(_BINS, _POINTS // max(1, lines)))
-    panels = [panel for scene in shown for panel in _panels(scene, bins=bins)]
+    roles = _roles(shown)
+    panels = [panel for scene in shown for panel in _panels(scene, bins=bins, roles=roles)]
     said = [*notes, *_notes(shown, left_out=len(scenes) - len(shown))]
     return picture(panels, title=_TITLE, notes=said, description=" ".join(_described(scene) for scene in shown))
 
@@ -215,20 +217,31 @@ def _moment() -> tuple[pl.Expr, pl.Expr]:
 # --- how ------------------------------------------------------------------------------------------------------------
 
 
-def _panels(scene: _Scene, *, bins: int) -> Iterator[Panel]:
+def _panels(scene: _Scene, *, bins: int, roles: Sequence[str]) -> Iterator[Panel]:
+    """The panels of one experiment, whose name stands above the first."""
     told = [name for name in _GAUGES if scene.readings["metric"].is_in([name]).any()]
-    upper: list[Panel] = []
+    every: list[tuple[str, alt.LayerChart]] = []
     if scene.windows.height:
-        upper.append(_client(scene))
+        every.append(("Client runs", _client(scene)))
     if scene.marks.height:
-        upper.append(_failures(scene))
-    gauges = [_gauge(scene, name, bins=bins, axis=name == told[-1]) for name in told]
-    every = [*upper, *gauges]
-    if every:
-        days = f"{scene.start:%Y-%m-%d}" if scene.start.date() == scene.end.date() else f"from {scene.start:%Y-%m-%d}"
-        stacked = alt.VConcatChart(vconcat=every, spacing=7)
-        stacked.title = heading(f"{scene.title}, {days}")
-        yield stacked
+        every.append(("Failures", _failures(scene)))
+    every += [(_named(name), _gauge(scene, name, bins=bins, roles=roles, axis=name == told[-1])) for name in told]
+    days = f"{scene.start:%Y-%m-%d}" if scene.start.date() == scene.end.date() else f"from {scene.start:%Y-%m-%d}"
+    for index, (name, panel) in enumerate(every):
+        panel.title = _heading(f"{scene.title}, {days}", name) if index == 0 else _small(name)
+        yield panel
+
+
+def _small(text: str) -> alt.TitleParams:
+    return alt.TitleParams(text=text, fontSize=11, fontWeight="normal", offset=3, frame="group")
+
+
+def _heading(title: str, text: str) -> alt.TitleParams:
+    """The name of an experiment, and below it that of its first panel."""
+    return alt.TitleParams(
+        text=title, fontSize=12, color=QUIET, limit=PAGE_PX - AXIS_PX - 20, offset=3, frame="group", dy=-4,
+        subtitle=text, subtitleFontSize=11, subtitleColor=INK, subtitlePadding=8,
+    )  # fmt: skip
 
 
 def _x(scene: _Scene, *, axis: bool = False, field: str = "ms") -> alt.X:
@@ -243,7 +256,7 @@ def _utc(clock: datetime) -> datetime:
     return clock.replace(tzinfo=UTC)
 
 
-def _gauge(scene: _Scene, name: str, *, bins: int, axis: bool) -> alt.LayerChart:
+def _gauge(scene: _Scene, name: str, *, bins: int, roles: Sequence[str], axis: bool) -> alt.LayerChart:
     gauge = GAUGES[name]
     mine = _binned(scene.readings.filter(pl.col("metric") == name), scene, bins=bins)
     ratio = gauge.unit == "ratio"
@@ -255,12 +268,10 @@ def _gauge(scene: _Scene, name: str, *, bins: int, axis: bool) -> alt.LayerChart
     told = [alt.Tooltip("role:N", title="Role"), alt.Tooltip("at:N", title="At"),
             alt.Tooltip("value:Q", title=gauge.title, format=".0%" if ratio else ",.0f")]  # fmt: skip
     x = _x(scene, axis=axis)
-    base = alt.Chart(mine).encode(x=x, y=alt.Y("value:Q", scale=scale, axis=side), color=_colour(scene), tooltip=told)
+    base = alt.Chart(mine).encode(x=x, y=alt.Y("value:Q", scale=scale, axis=side), color=_colour(roles), tooltip=told)
     line = base.mark_line(strokeWidth=1.5).encode(detail="segment:N")
     dots = base.transform_filter("datum.alone").mark_point(filled=True, size=14, opacity=1)
-    panel = layered(*_behind(scene, x), line, dots, width=PLOT_PX, height=_GAUGE_PX)
-    panel.title = alt.TitleParams(text=_named(name), fontSize=11, fontWeight="normal", offset=3, frame="group")
-    return panel
+    return layered(*_behind(scene, x), line, dots, width=PLOT_PX, height=_GAUGE_PX)
 
 
 def _named(name: str) -> str:
@@ -269,13 +280,16 @@ def _named(name: str) -> str:
     return gauge.title if bare else f"{gauge.title} ({gauge.unit})"
 
 
-def _colour(scene: _Scene) -> alt.Color:
-    """One colour a role; the legend stands below each experiment."""
-    shown = [role for role in ROLE_COLOURS if scene.readings["role"].is_in([role]).any()]
-    others = sorted(set(scene.readings["role"]) - set(ROLE_COLOURS))
-    colours = [ROLE_COLOURS.get(role, ROLE_COLOURS[_OF_NONE]) for role in (*shown, *others)]
+def _roles(scenes: Sequence[_Scene]) -> list[str]:
+    """The roles that have readings, in one order whatever the experiment."""
+    seen = {role for scene in scenes for role in scene.readings["role"].unique()}
+    return [*(role for role in ROLE_COLOURS if role in seen), *sorted(seen - set(ROLE_COLOURS))]
+
+
+def _colour(roles: Sequence[str]) -> alt.Color:
+    colours = [ROLE_COLOURS.get(role, ROLE_COLOURS[_OF_NONE]) for role in roles]
     legend = alt.Legend(title=None, symbolType="stroke", symbolStrokeWidth=2.5)
-    return alt.Color("role:N", scale=alt.Scale(domain=[*shown, *others], range=colours), legend=legend)
+    return alt.Color("role:N", scale=alt.Scale(domain=list(roles), range=colours), legend=legend)
 
 
 def _behind(scene: _Scene, x: alt.X) -> Iterator[alt.Chart]:
@@ -318,10 +332,8 @@ def _client(scene: _Scene) -> alt.LayerChart:
         x=_x(scene, field="text_ms"), y=alt.Y("y:Q", scale=_pixels(height), axis=None), text="text:N"
     )
     rim = text.mark_text(align="left", dx=3, fontSize=11, stroke="white", strokeWidth=3, strokeJoin="round")
-    panel = layered(shade, rim, text.mark_text(align="left", dx=3, fontSize=11).encode(color=ink),
-                    width=PLOT_PX, height=height)  # fmt: skip
-    panel.title = alt.TitleParams(text="Client runs", fontSize=11, fontWeight="normal", offset=3, frame="group")
-    return panel
+    words = text.mark_text(align="left", dx=3, fontSize=11).encode(color=ink)
+    return layered(shade, rim, words, width=PLOT_PX, height=height)
 
 
 def _pixels(height: float) -> alt.Scale:
@@ -393,7 +405,6 @@ def _failures(scene: _Scene) -> alt.LayerChart:
         height=height,
     )
     panel.view = alt.ViewBackground(stroke=FAINT)
-    panel.title = alt.TitleParams(text="Failures", fontSize=11, fontWeight="normal", offset=3, frame="group")
     return panel
 
 
