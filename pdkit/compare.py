@@ -856,7 +856,7 @@ def _call(fact: str, theirs: Sequence[float], mine: Sequence[float]) -> Call | N
         interval=interval,
         delta=delta,
         smallest_effect=stats.smallest_effect(spread, len(theirs), len(mine)),
-        enough=stats.repeats_to_tell(spread, interval.ratio, delta),
+        enough=stats.repeats_to_tell(spread, interval.ratio, delta, more_than=min(len(theirs), len(mine))),
         permutation_p=stats.permutation_p(theirs, mine),
     )
 

@@ -88,15 +88,15 @@ def smallest_effect(spread: float, baseline: int, candidate: int) -> float:
     return shift * spread * sqrt(1 / baseline + 1 / candidate)
 
 
-def repeats_to_tell(spread: float, ratio: float, delta: float) -> int | None:
+def repeats_to_tell(spread: float, ratio: float, delta: float, *, more_than: int = LEAST_REPEATS - 1) -> int | None:
     """Runs a side from which the interval would leave the line at 1 ± delta, if ratio and spread stay as they are.
 
-    None where even 100 would not.
+    None where even 100 would not. `more_than` is how many did not tell.
     """
     from scipy.special import stdtrit
 
     distance = abs(abs(log(ratio)) - log(1 + delta))
-    for runs in range(LEAST_REPEATS, MOST_REPEATS + 1):
+    for runs in range(more_than + 1, MOST_REPEATS + 1):
         if float(stdtrit(2 * runs - 2, (1 + CONFIDENCE) / 2)) * spread * sqrt(2 / runs) < distance:
             return runs
     return None

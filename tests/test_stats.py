@@ -105,6 +105,7 @@ def test_how_many_repeats_would_tell():
     """At a spread of 2 % and no difference: log(1.03) is 0.0296; t x 0.02 x sqrt(2/k) is 0.0292 at 5, 0.0346 at 4."""
     assert 2.306 * 0.02 * math.sqrt(2 / 5) < math.log(1.03) < 2.447 * 0.02 * math.sqrt(2 / 4)
     assert stats.repeats_to_tell(0.02, 1.0, 0.03) == 5
+    assert stats.repeats_to_tell(0.02, 1.0, 0.03, more_than=6) == 7  # six did not: their spreads were not alike
     assert stats.repeats_to_tell(0.02, 1.03, 0.03) is None  # on the line: no number of repeats tells
 
 
