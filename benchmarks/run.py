@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from false_alarms import simulate
 from inputs import records, sweep
 
 ROOT = Path(__file__).parents[1]
@@ -116,6 +117,11 @@ def check(_folder: Path, _scale: float) -> None:
         )
 
 
+def statistics(_folder: Path, scale: float) -> None:
+    """How often equal sides are called different: no speed, and seeded."""
+    simulate(scale)
+
+
 _EMPTY = """{"cells": [], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
 "language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}"""
 _ALL: dict[str, Callable[[Path, float], None]] = {
@@ -124,6 +130,7 @@ _ALL: dict[str, Callable[[Path, float], None]] = {
     "judging": judging,
     "report": report,
     "check": check,
+    "statistics": statistics,
 }
 
 

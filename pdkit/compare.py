@@ -407,6 +407,12 @@ def compare(
     )
 
 
+def called_by(fact: str, baseline: Sequence[float], candidate: Sequence[float]) -> Word | None:
+    """The word for what each run of both sides says of a metric; None from fewer than three runs a side."""
+    call = _call(fact, baseline, candidate)
+    return call and call.word
+
+
 def percent(ratio: float) -> str:
     """A share as a sentence has it: `3 %`, `4.2 %`."""
     return f"{100 * ratio:.1f}".removesuffix(".0") + " %"
