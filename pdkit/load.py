@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
@@ -28,6 +28,9 @@ _PLACED = ("runs", "plan", "experiments", "files", *_OF_SERVERS)  # tables that 
 PLANNED = "sweep_manifest"  # the reader of a run that only the plan speaks of
 EMPTY = "empty file"
 NOT_READ = "no reader knows this format"
+
+
+Kind = Literal["client", "server"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _files([Path(path) for path in given])
     parts = [(file, *_read(file)) for file in files]
-    homes = _homes([(file, evidence.runs.height > 0) for file, _, evidence, _ in parts])
+    homes = _homes([(file, _kind(evidence)) for file, _, evidence, _ in parts])
     names = _names(homes)
     evidence = Evidence.joined(
         _settled(evidence, file, reader=name, reason=reason, home=home, experiment=names[home.real])
@@ -168,12 +171,36 @@ def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
 # --- experiments ----------------------------------------------------------------------------------------------------
 
 
-def _homes(files: list[tuple[_File, bool]]) -> list[_Home]:
-    """The experiment of each file: the nearest folder with a manifest, or else with client output, at or above it."""
+def _kind(evidence: Evidence) -> Kind | None:
+    """Whose output a file holds: a client's, else a server's."""
+    if evidence.runs.height:
+        return "client"
+    return "server" if any(getattr(evidence, name).height for name in _OF_SERVERS) else None
+
+
+def _homes(files: list[tuple[_File, Kind | None]]) -> list[_Home]:
+    """The experiment of each file: the nearest folder with a manifest, or else with client output, at or above it.
+
+    A server's log that has none above it belongs to the one experiment that lies beside it, if there is only one.
+    """
     nearest = [next(iter(file.above)) for file, _ in files]
     manifests = {real for (file, _), real in zip(files, nearest, strict=True) if file.source.path.name == MANIFEST_NAME}
-    clients = {real for (_, is_client), real in zip(files, nearest, strict=True) if is_client}
-    return [_home(file, manifests, clients) for file, _ in files]
+    clients = {real for (_, kind), real in zip(files, nearest, strict=True) if kind == "client"}
+    alone = [_home(file, manifests, clients) for file, _ in files]
+    with_runs = {home.real: home for home, (_, kind) in zip(alone, files, strict=True) if kind == "client"}
+    return [
+        _beside(file, home, with_runs) if kind == "server" and home.real not in {*with_runs, *manifests} else home
+        for home, (file, kind) in zip(alone, files, strict=True)
+    ]
+
+
+def _beside(file: _File, home: _Home, with_runs: dict[Path, _Home]) -> _Home:
+    """The experiment below the nearest folder that holds any, where that is one; else the file's own home."""
+    for folder in file.above:
+        below = [its for real, its in with_runs.items() if folder in real.parents]
+        if below:
+            return below[0] if len(below) == 1 else home
+    return home
 
 
 def _home(file: _File, manifests: set[Path], clients: set[Path]) -> _Home:
@@ -186,7 +213,7 @@ def _home(file: _File, manifests: set[Path], clients: set[Path]) -> _Home:
 
 def _place(file: _File, home: _Home) -> str:
     """Its name below its experiment: the same from wherever it is looked at."""
-    return _printable(file.source.path.relative_to(home.given))
+    return _printable(Path(os.path.relpath(file.source.path, home.given)))
 
 
 def _names(homes: list[_Home]) -> dict[Path, str]:

@@ -417,3 +417,24 @@ def test_a_file_that_the_manifest_names_and_nobody_finds_is_listed(tmp_path: Pat
     listed = load(tmp_path).sources.filter(pl.col("path").str.ends_with("decode.log")).row(0, named=True)
     assert listed["reader"] is None
     assert listed["reason"].endswith("sweep.toml:3 names it, but it is not there")
+
+
+# --- servers' logs and whose they are -------------------------------------------------------------------------------
+
+SERVER_LINE = "[2026-11-02 08:01:10] Decode batch, #running-req: 5, #token: 40, #queue-req: 0\n"
+
+
+@pytest.mark.parametrize("place", ["server/decode.log", "client/server/decode.log", "client/decode.log", "decode.log"])
+def test_a_servers_log_belongs_to_the_experiment_above_or_beside_it(tmp_path, place):
+    write(tmp_path / "bench/client/run.log", log())
+    write(tmp_path / "bench" / place, SERVER_LINE)
+    evidence = load(tmp_path / "bench")
+    assert set(evidence.samples["experiment"]) == set(evidence.runs["experiment"])
+
+
+def test_between_two_experiments_a_servers_log_belongs_to_neither(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / "bench" / name / "run.log", log())
+    write(tmp_path / "bench/server/decode.log", SERVER_LINE)
+    evidence = load(tmp_path / "bench")
+    assert not set(evidence.samples["experiment"]) & set(evidence.runs["experiment"])
