@@ -410,7 +410,7 @@ def compare(
 def called_by(fact: str, baseline: Sequence[float], candidate: Sequence[float]) -> Word | None:
     """The word for what each run of both sides says of a metric; None from fewer than three runs a side."""
     call = _call(fact, baseline, candidate)
-    return call and call.word
+    return call.word if call else None
 
 
 def percent(ratio: float) -> str:

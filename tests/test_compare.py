@@ -240,7 +240,7 @@ def test_three_repeats_a_side_are_called(speed: float, word: str, said: str):
 
 
 def test_where_repeats_cannot_tell_what_would_is_said():
-    """log(1.03 / 1.02) is 0.00976; t x 0.01 x sqrt(2/k) is 0.0100 at 9 and 0.0094 at 10; 3.1 % is the table's at CV 1 %."""
+    """log(1.03 / 1.02) is 0.0098; t x 0.01 x sqrt(2/k) is 0.0100 at 9, 0.0094 at 10; 3.1 % is the table's at CV 1 %."""
     assert 2.101 * 0.01 * math.sqrt(2 / 10) < math.log(1.03 / 1.02) < 2.120 * 0.01 * math.sqrt(2 / 9)
     pair = called(three(1), three(1.02))
     assert "so many runs show a difference of 3.1 % in four of five tries" in pair.sentence
