@@ -166,3 +166,62 @@ def test_public_runs_without_a_block_have_no_measured_result():
     without = judgement.verdicts.filter(pl.col("refused_by").list.contains("PD401"))
     assert without.height == 9
     assert without["without_block"].all()
+
+
+# --- with the servers' logs -----------------------------------------------------------------------------------------
+
+ALL_ROLES = "shun8686__for_debug/scripts/log/test_ascend_qwen3_235b_w8a8_1p1d_24p_in3k5_out1k5_50ms_*.log"
+
+
+@cache
+def with_servers() -> Judgement:
+    return judge(load([path for path in sorted((CORPUS / "client-runs").iterdir()) if path.name[0] in "abcnr"]))
+
+
+def test_every_run_of_a_real_client_is_joined_to_its_three_servers():
+    judgement = with_servers()
+    servers = judgement.windows.group_by("run_id").agg(pl.col("instance").n_unique())["instance"].to_list()
+    assert servers == [3] * judgement.verdicts.height
+    assert set(judgement.windows["way"]) == {"only run", "bursts"}
+
+
+def test_with_the_servers_logs_no_verdict_of_a_real_client_is_another():
+    for name, users, true, verdict in verdicts(with_servers()):
+        assert (verdict in BELIEVED) == (true == "good"), (name, users)
+
+
+def test_failed_transfers_are_as_many_as_the_simulation_did_not_serve():
+    """server/truth.jsonl says of each request how it ended; a request that got nothing failed its transfer."""
+    judgement = with_servers()
+    for name in ("b-openloop-empty-done-sglang-0.5.23", "c-partial-empty75-done-sglang-0.5.23"):
+        ends = [
+            line for line in (CORPUS / "client-runs" / name / "server/truth.jsonl").read_text().splitlines() if line
+        ]
+        empty = sum('"end": "empty"' in line for line in ends)
+        facts = judgement.facts.filter(pl.col("experiment").str.ends_with(name))
+        assert facts["failed_transfers"].to_list() == [float(empty)]
+
+
+def test_a_pool_too_small_is_a_doubt_of_the_level_that_it_starves():
+    rows = with_servers().verdicts.filter(pl.col("experiment").str.contains("smallpool"))
+    starved = {users: "PD605" in rules for users, rules in rows.select("concurrency", "suspected_by").iter_rows()}
+    assert starved == {1.0: False, 8.0: False, 16.0: True}
+    assert set(rows["verdict"].cast(str)) == {"measured, with doubts"}
+
+
+def test_two_aborted_transfers_among_3440_answers_refuse_nothing(tmp_path: Path):
+    """A public prefill/decode pair: two runs, two bursts, one `Aborted by AbortReq` in each."""
+    logs = sorted((CORPUS / "public").glob(ALL_ROLES))
+    assert len(logs) == 3
+    for log in logs:
+        (tmp_path / log.name).write_bytes(log.read_bytes())
+    judgement = judge(load(tmp_path))
+    assert judgement.verdicts["verdict"].cast(str).to_list() == ["measured, with doubts"] * 2
+    assert judgement.facts.select("failed_transfers", "aborted_transfers").rows() == [(0.0, 1.0)] * 2
+    assert not any(rule.startswith("PD6") for rules in judgement.verdicts["suspected_by"] for rule in rules)
+
+
+def test_server_logs_of_several_tests_in_one_folder_are_given_to_nobody():
+    judgement = judged("public/shun8686__for_debug/scripts/log/*.log")
+    assert judgement.windows.is_empty()
+    assert judgement.unjoined.height >= 8
