@@ -12,10 +12,15 @@ VLLM = (
 GENERATES = (
     r"/(?:generate|v1/(?:chat/)?completions|v1/responses|inference/v1/generate)\b"  # what a load client asks for
 )
-_ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
+ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
 ACCESS = " HTTP/"
 _TURNED_AWAY = ("429", "503")  # a full queue, or no server that takes requests
 _FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
+
+
+def own_text() -> pl.Expr:
+    """`text` in memory of its own: a line that is kept as it was read keeps the piece of the file around it too."""
+    return pl.format("{}", "text").alias("text")
 
 
 def clocked(second: pl.Expr) -> pl.Expr:
@@ -29,7 +34,7 @@ def answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     `lines` has line, text and `second` (the line's stamp as text, null where it has none). 200 is written when a
     stream begins, whatever comes after it.
     """
-    said = lines.with_columns(pl.col("text").str.extract(_ANSWER).alias("subject")).drop_nulls("subject")
+    said = lines.with_columns(pl.col("text").str.extract(ANSWER).alias("subject")).drop_nulls("subject")
     return said.group_by("second", "subject").agg(
         pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
     )

@@ -4,7 +4,7 @@ import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import STAMP, clocked, quoted_texts
+from pdkit.server_lines import STAMP, clocked, own_text, quoted_texts
 from pdkit.source import PREFIX, Source
 from pdkit.units import MS_PER_S
 
@@ -127,9 +127,8 @@ def _chosen(lines: pl.LazyFrame) -> pl.LazyFrame:
         rf"^{PREFIX}{_OURS}"
     )
     mark = pl.when(~text.str.contains(_OURS)).then(text.str.extract(_MARK))
-    return lines.select("line", "text", ours.alias("ours"), mark.alias("mark")).filter(
-        pl.col("ours") | pl.col("mark").is_not_null()
-    )
+    told = lines.with_columns(ours.alias("ours"), mark.alias("mark"))
+    return told.filter(pl.col("ours") | pl.col("mark").is_not_null()).with_columns(own_text())
 
 
 def _timed(lines: pl.DataFrame) -> pl.DataFrame:

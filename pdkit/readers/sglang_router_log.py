@@ -4,7 +4,7 @@ import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import ACCESS, GENERATES, STAMP, VLLM, answers, placed, quoted_texts, with_rejections
+from pdkit.server_lines import ANSWER, GENERATES, STAMP, VLLM, own_text, placed, quoted_texts, with_rejections
 from pdkit.source import Source
 
 _LEVELS = "TRACE|DEBUG|INFO|WARN|ERROR"
@@ -19,7 +19,7 @@ _SIGNS = rf"{_LINE}|{_JSON}|{_BARE}|{_SMALL}"
 _FINISHED = ["finished processing request", "request failed with client error", "request failed with server error"]
 _ASKED = rf'method"?[=:]"?POST\b.*(?:uri|path)"?[=:]"?[^\s"]*{GENERATES}'
 _STATUS = r'status_code"?[=:]"?([0-9]{3})\b'
-_CLOCKS = (rf"({STAMP})\S* +(?:{_LEVELS}) ", rf'"timestamp":"({STAMP})')
+_CLOCKS = (rf"({STAMP})\S* +(?:{_LEVELS}) ", rf'"timestamp":"({STAMP})', rf"^({STAMP})")  # the last is a container's
 _REQUEST = r'request_id"?[=:]"?([\w-]+)'
 
 # what the router says of a worker, by words that the line holds
@@ -34,8 +34,14 @@ _TROUBLES = {
     "decode_unreadable": "Failed to read decode response",
 }
 _READY, _PANIC = "Starting server on ", "panicked at "
-_RUNS = "Uvicorn running on "
-_ROUTING_ERROR = rf'(?:ERROR +(?:(?:\w+(?:\{{[^}}]*\}})?:)+ )?{_CRATE}|"level":"ERROR".*"target":"{_CRATE})::routers::'
+_ERROR = rf'(?:ERROR +(?:(?:\w+(?:\{{[^}}]*\}})?:)+ )?{_CRATE}|"level":"ERROR".*"target":"{_CRATE})::routers::'
+_PLACE = r'(\w+\.rs:[0-9]+|"line_number":[0-9]+)'  # in its code
+_RUNS, _POST = "Uvicorn running on ", ' - "POST '
+_WORDS = [*_FINISHED, *_TROUBLES.values(), _READY, _PANIC, "ERROR", "MiniLB", _RUNS, _POST]
+_HEADLESS = "an answer without a status"
+_OTHER_WORDS = "an error of the router in words that are not known"
+# what a line is, beside the events: things that only the whole file tells the meaning of
+_SMALL_SAYS, _BARE_ANSWER, _BARE_START, _UNKNOWN = "small", "bare_http", "bare_ready", "unknown"
 
 
 @reader(title="SGLang router: log of the Rust router or of mini_lb", signs=_SIGNS)
@@ -55,113 +61,100 @@ def read(source: Source) -> Evidence:
     stream begins; mini_lb answers 200 whatever its workers say, and from 0.2.1 on the Rust router is silent on a stream
     that breaks. Latencies are not kept.
     """
-    finished, troubles, unknown = (source.asked(ask) for ask in (_finished, _troubles, _unknown))
-    of_rust = pl.concat([with_rejections(finished), quoted_texts(troubles)], how="diagonal")
-    rows = pl.concat([of_rust.with_columns(role=pl.lit("router")), _of_uvicorn(source)], how="diagonal")
-    named = placed(rows, source.name).with_columns(pl.lit(source.name).alias("instance"))
-    return Evidence.of(events=table("events", named), unread=table("unread", _placed_unread(unknown, source.name)))
+    told = source.asked(_told)
+    of_rust = pl.concat([with_rejections(_kind(told, "http").drop_nulls("subject")), _events(told)], how="diagonal")
+    rows = pl.concat([of_rust.with_columns(role=pl.lit("router")), _of_uvicorn(told, source)], how="diagonal")
+    named = placed(quoted_texts(rows), source.name).with_columns(pl.lit(source.name).alias("instance"))
+    return Evidence.of(events=table("events", named.drop("apart")), unread=table("unread", _unread(told, source.name)))
 
 
-# --- the Rust router ------------------------------------------------------------------------------------------------
+# --- what is asked of the file --------------------------------------------------------------------------------------
 
 
-def _second() -> pl.Expr:
-    return pl.coalesce(pl.col("text").str.extract(pattern) for pattern in _CLOCKS)
+def _told(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """Lines by what they are, second, subject and request: (kind, subject, second, apart, count, text, source_line).
 
-
-def _is_router() -> pl.Expr:
-    """Whether a line is one of the Rust router's, and does not quote one."""
-    return pl.col("text").str.contains(rf"{_LINE}|{_JSON}")
-
-
-def _finished(lines: pl.LazyFrame) -> pl.LazyFrame:
-    text = pl.col("text")
-    chosen = lines.filter(text.str.contains_any(_FINISHED), text.str.contains(_ASKED), _is_router())
-    said = chosen.select("line", _second().alias("second"), text.str.extract(_STATUS).alias("subject"))
-    return said.drop_nulls("subject").group_by("second", "subject").agg(
-        pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
-    )  # fmt: skip
-
-
-def _troubles(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """What it says of workers by second and kind; one request is counted once a kind, with its first line."""
-    text = pl.col("text")
-    subjects = [pl.when(text.str.contains(words, literal=True)).then(pl.lit(name)) for name, words in _TROUBLES.items()]
+    Most lines are answers: what costs time is looked for in all others only.
+    """
+    text, line = pl.col("text"), pl.col("line")
+    is_answer = text.str.contains_any(_FINISHED)
+    answer, other = pl.col("answer"), pl.col("other")
+    chosen = lines.filter(text.str.contains_any(_WORDS)).with_columns(
+        pl.when(is_answer).then(text).alias("answer"), pl.when(~is_answer).then(text).alias("other")
+    )
+    trouble = pl.coalesce(
+        pl.when(other.str.contains(words, literal=True)).then(pl.lit(name)) for name, words in _TROUBLES.items()
+    )
+    is_bare = ~other.str.contains(rf"\[{STAMP}|\(\w+ [^)]*pid=\d+[^)]*\) ")  # no server's of SGLang or vLLM
+    is_ours = other.str.contains(rf"{_LINE}|{_JSON}")
     kind = (
-        pl.when(text.str.contains(_READY, literal=True) & _is_router()).then(pl.lit("ready"))
-        .when(text.str.contains(r"^.{0,80}thread '[^']*' .{0,20}panicked at ")).then(pl.lit("crashed"))
-        .when(pl.coalesce(subjects).is_not_null() & _is_router()).then(pl.lit("router_error"))
+        pl.when(answer.str.contains(_ASKED) & answer.str.contains(rf"{_LINE}|{_JSON}")).then(pl.lit("http"))
+        .when(trouble.is_not_null() & is_ours).then(pl.lit("router_error"))
+        .when(other.str.contains(_READY, literal=True) & is_ours).then(pl.lit("ready"))
+        .when(other.str.contains(r"^.{0,80}thread '[^']*' .{0,20}panicked at ")).then(pl.lit("crashed"))
+        .when(other.str.contains(_ERROR)).then(pl.lit(_UNKNOWN))
+        .when(other.str.contains(_SMALL)).then(pl.lit(_SMALL_SAYS))
+        .when(is_bare & other.str.contains(ANSWER)).then(pl.lit(_BARE_ANSWER))
+        .when(is_bare & other.str.contains(_RUNS, literal=True)).then(pl.lit(_BARE_START))
     )  # fmt: skip
-    subject = pl.when(kind == "crashed").then(pl.lit("panic")).otherwise(pl.coalesce(subjects))
-    request = pl.coalesce(text.str.extract(_REQUEST), pl.col("line").cast(pl.String))
-    told = lines.filter(text.str.contains_any([*_TROUBLES.values(), _READY, _PANIC])).select(
-        "line",
-        "text",
-        kind.alias("kind"),
-        subject.alias("subject"),
-        request.alias("request"),
-        _second().alias("second"),
-    )
-    first = pl.col("line").arg_min()
-    once = told.drop_nulls("kind").group_by("kind", "subject", "request").agg(
-        pl.col("second", "text").get(first), pl.col("line").min()
+    subject = pl.coalesce(answer.str.extract(_STATUS), trouble, other.str.extract(ANSWER))
+    # a retry says the same of the same request
+    request = pl.when(trouble.is_not_null()).then(pl.coalesce(other.str.extract(_REQUEST), line.cast(pl.String)))
+    second = pl.coalesce(text.str.extract(pattern) for pattern in _CLOCKS)
+    of_line = {
+        "kind": kind,
+        "subject": subject,
+        "second": second,
+        "request": request,
+        "place": other.str.extract(_PLACE),
+    }
+    each = chosen.select("line", "text", **of_line).drop_nulls("kind").with_columns(
+        pl.when(pl.col("kind") == _UNKNOWN).then("place").otherwise("request").alias("apart"),
+        pl.when((pl.col("kind") != "http") | pl.col("subject").is_null()).then(own_text()).alias("text"),
     )  # fmt: skip
-    return once.group_by("kind", "subject", "second").agg(
+    return each.group_by("kind", "subject", "second", "apart").agg(
         pl.len().cast(pl.Float64).alias("count"),
-        pl.col("text").get(first),
-        pl.col("line").min().cast(pl.Int64).alias("source_line"),
+        pl.col("text").get(line.arg_min()),
+        line.min().cast(pl.Int64).alias("source_line"),
     )
 
 
-def _unknown(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """Errors of its routing in other words, and answers without a status: the first line of each place in its code."""
-    text = pl.col("text")
-    trouble = text.str.contains(_ROUTING_ERROR) & ~text.str.contains_any([*_TROUBLES.values(), *_FINISHED])
-    headless = text.str.contains_any(_FINISHED) & text.str.contains(_ASKED) & ~text.str.contains(_STATUS) & _is_router()
-    reason = (
-        pl.when(trouble).then(pl.lit("an error of the router in words that are not known"))
-        .when(headless).then(pl.lit("an answer without a status"))
+# --- what follows from the whole file -------------------------------------------------------------------------------
+
+
+def _kind(told: pl.DataFrame, *kinds: str) -> pl.DataFrame:
+    return told.filter(pl.col("kind").is_in(kinds))
+
+
+def _merged(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Rows added up, with the text and the number of their first line."""
+    return rows.sort("source_line").group_by(*by, maintain_order=True).agg(
+        pl.col("count").sum(), pl.col("text", "source_line").first()
     )  # fmt: skip
-    place = text.str.extract(r'(\w+\.rs:[0-9]+|"line_number":[0-9]+)')
-    chosen = lines.filter(text.str.contains_any(["ERROR", *_FINISHED]))
-    told = chosen.select("line", "text", reason.alias("reason"), place.alias("place")).drop_nulls("reason")
-    return told.group_by("reason", "place").agg(
-        pl.col("text").get(pl.col("line").arg_min()),
-        pl.len().alias("lines"),
-        pl.col("line").min().cast(pl.Int64).alias("source_line"),
-    )
 
 
-def _placed_unread(unknown: pl.DataFrame, name: str) -> pl.DataFrame:
-    several = pl.format("{} ({} lines like it)", "reason", "lines")
-    return quoted_texts(unknown).select(
-        pl.when(pl.col("lines") > 1).then(several).otherwise("reason").alias("reason"),
-        "text", "source_line", pl.lit(name).alias("source_file"),
-    ).sort("source_line")  # fmt: skip
+def _events(told: pl.DataFrame) -> pl.DataFrame:
+    """Starts, crashes, and what is said of workers by second: one request counts once a kind, by its first line."""
+    requests = _kind(told, "router_error").sort("source_line").unique(["subject", "apart"], keep="first")
+    once = requests.with_columns(pl.lit(1.0).alias("count"))
+    panics = _kind(told, "crashed").with_columns(pl.lit("panic").alias("subject"))
+    return _merged(pl.concat([once, _kind(told, "ready"), panics]), "kind", "subject", "second")
 
 
-# --- mini_lb --------------------------------------------------------------------------------------------------------
-
-
-def _of_uvicorn(source: Source) -> pl.DataFrame:
+def _of_uvicorn(told: pl.DataFrame, source: Source) -> pl.DataFrame:
     """Access lines without a clock, and that mini_lb runs; nothing where they are an older vLLM's."""
-    answered = with_rejections(source.asked(lambda lines: answers(_bare(lines, ACCESS))))
-    signs = source.holds({"small": _SMALL, "vllm": VLLM})
-    if signs["small"]:
-        ready = source.asked(_running)
-        return pl.concat([answered, quoted_texts(ready)], how="diagonal").with_columns(role=pl.lit("router"))
-    return answered.clear() if signs["vllm"] else answered
+    answered = with_rejections(_merged(_kind(told, _BARE_ANSWER), "kind", "subject", "second"))
+    if _kind(told, _SMALL_SAYS).height:
+        started = _kind(told, _BARE_START).with_columns(pl.lit("ready").alias("kind"))
+        return pl.concat([answered, started], how="diagonal").with_columns(pl.lit("router").alias("role"))
+    return answered.clear() if answered.height and source.holds({"vllm": VLLM})["vllm"] else answered
 
 
-def _bare(lines: pl.LazyFrame, words: str) -> pl.LazyFrame:
-    """Lines of uvicorn that have no clock of their own; `second` is what a container put before them, if it did."""
-    text = pl.col("text")
-    others = text.str.contains(rf"\[{STAMP}|\(\w+ [^)]*pid=\d+[^)]*\) ")
-    return lines.filter(text.str.contains(words, literal=True), ~others).with_columns(
-        text.str.extract(rf"^({STAMP})").alias("second")
-    )
-
-
-def _running(lines: pl.LazyFrame) -> pl.LazyFrame:
-    ready = {"kind": pl.lit("ready"), "count": pl.lit(1.0)}
-    return _bare(lines, _RUNS).select("second", "text", pl.col("line").cast(pl.Int64).alias("source_line"), **ready)
+def _unread(told: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Answers without a status, and errors in other words: the first line of each place in the router's code."""
+    headless = _kind(told, "http").filter(pl.col("subject").is_null()).with_columns(pl.lit(_HEADLESS).alias("reason"))
+    other = _kind(told, _UNKNOWN).with_columns(pl.lit(_OTHER_WORDS).alias("reason"))
+    rows = quoted_texts(_merged(pl.concat([headless, other]), "reason", "apart"))
+    several = pl.format("{} ({} lines like it)", "reason", pl.col("count").cast(pl.Int64))
+    reason = pl.when(pl.col("count") > 1).then(several).otherwise("reason").alias("reason")
+    return rows.select(reason, "text", "source_line", pl.lit(name).alias("source_file"))

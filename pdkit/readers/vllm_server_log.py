@@ -6,7 +6,17 @@ import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import ACCESS, VLLM, answers, clocked, per_second, placed, quoted_texts, with_rejections
+from pdkit.server_lines import (
+    ACCESS,
+    VLLM,
+    answers,
+    clocked,
+    own_text,
+    per_second,
+    placed,
+    quoted_texts,
+    with_rejections,
+)
 from pdkit.source import Source
 from pdkit.units import PERCENT_PER_RATIO
 
@@ -109,9 +119,8 @@ def read(source: Source) -> Evidence:
     Left out by the tool: the year; a clock on access lines, so that these are counted for the whole file; preemptions
     (since V1); how many tokens the prefix cache had (its hit rate has no base and is not kept).
     """
-    samples, events, answered, settings, damaged, dated = (
-        source.asked(ask) for ask in (_samples, _events, _answers, _settings, _damaged, _dated)
-    )
+    told, events, answered, dated = (source.asked(ask) for ask in (_periodic, _events, _answers, _dated))
+    samples, settings, damaged = (ask(told.lazy()).collect() for ask in (_samples, _settings, _damaged))
     seen = {
         "samples": _ranked(samples),
         "events": pl.concat([_once(quoted_texts(events)), with_rejections(answered)], how="diagonal"),
@@ -136,17 +145,26 @@ def _stamped(lines: pl.LazyFrame, words: list[str]) -> pl.LazyFrame:
     text = pl.col("text")
     chosen = lines.filter(text.str.contains_any(words), text.str.contains(VLLM))
     return chosen.with_columns(
-        text.str.extract(rf"[A-Z] ({_DAY_AND_TIME})(?:\.\d+)? \[?[\w./-]+:\d+\] ").alias("second")
+        own_text(), text.str.extract(rf"[A-Z] ({_DAY_AND_TIME})(?:\.\d+)? \[?[\w./-]+:\d+\] ").alias("second")
     )
 
 
-def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
+def _periodic(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """The few lines of gauges and settings."""
+    return _stamped(lines, [*_GAUGE_WORDS, *_SETTING_WORDS])
+
+
+def _holding(told: pl.LazyFrame, words: list[str]) -> pl.LazyFrame:
+    return told.filter(pl.col("text").str.contains_any(words))
+
+
+def _samples(told: pl.LazyFrame) -> pl.LazyFrame:
     text = pl.col("text")
     # the lines of transfers write `key=value`
     pairs = (text.str.replace_all("=", ": ", literal=True) + ",").str.extract_all(_PAIR)
     bare = pairs.list.eval(pl.element().str.replace(rf"(?:{_UNITS})$", ""))
     engine = text.str.extract(r"Engine (\d+): ").cast(pl.Int64, strict=False)
-    chosen = _stamped(lines, _GAUGE_WORDS).with_columns(bare.list.join(", ").alias("text"), engine.alias("engine"))
+    chosen = _holding(told, _GAUGE_WORDS).with_columns(bare.list.join(", ").alias("text"), engine.alias("engine"))
     metric = pl.col("key").replace_strict(_GAUGES, default=None, return_dtype=pl.String)
     known = per_second(chosen, "engine").with_columns(metric.alias("metric")).drop_nulls("metric")
     moved = ~pl.col("metric").is_in(_OF_TRANSFERS) | (pl.col("value_max") > 0)
@@ -154,14 +172,14 @@ def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
     return known.filter(moved).with_columns(pl.col("value_min", "value_mean", "value_max") / per).drop("key")
 
 
-def _damaged(lines: pl.LazyFrame) -> pl.LazyFrame:
-    cut = _stamped(lines, _GAUGE_WORDS[:1]).filter(~pl.col("text").str.contains(_WHOLE))
+def _damaged(told: pl.LazyFrame) -> pl.LazyFrame:
+    cut = _holding(told, _GAUGE_WORDS[:1]).filter(~pl.col("text").str.contains(_WHOLE))
     reason = pl.lit("a line of gauges that is not whole").alias("reason")
     return cut.select(reason, "text", pl.col("line").cast(pl.Int64).alias("source_line"))
 
 
 def _events(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """Things that happened, one row a line and request that it names."""
+    """Things that one row a line and request that it names."""
     text, kind = pl.col("text"), pl.col("kind")
     kinds = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _KINDS.items())
     crash = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _CRASHES.items())
@@ -195,14 +213,14 @@ def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     return answers(chosen.with_columns(pl.lit(None, pl.String).alias("second")))
 
 
-def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
+def _settings(told: pl.LazyFrame) -> pl.LazyFrame:
     """What is said of each setting, once a value: every process says the same."""
     text = pl.col("text")
     said = [
         pl.coalesce(text.str.extract(pattern, group + 1) for group in range(pattern.count("|") + 1)).alias(name)
         for name, pattern in _SETTINGS.items()
     ]
-    long = _stamped(lines, _SETTING_WORDS).select("line", "second", *said).unpivot(
+    long = _holding(told, _SETTING_WORDS).select("line", "second", *said).unpivot(
         list(_SETTINGS), index=["line", "second"], variable_name="name", value_name="text"
     )  # fmt: skip
     plain = text.str.replace_all(",", "", literal=True).replace(_ROLES | _TRUTHS)
