@@ -307,7 +307,11 @@ def _side(role: ServerRole, here: _Known, *, split: bool) -> Side:
     if here.lengths is None:
         unknown.append("prompt lengths not known; a record with `--output-details` would tell")
     else:
-        beside, request = _request(role, here, split=split)
+        ran = (observed.running_max or 0) / pool.replicas
+        sets_aside = split and role == "decode" and _sets_aside(here, pool, ran)
+        beside, request = _request(role, here, sets_aside=sets_aside)
+        if split and role == "decode" and _reserves(here) and not sets_aside:
+            unknown.append(f"{ran:,.0f} ran at once: less is set aside than SGLang's {PD_RESERVED_TOK} tok a request")
         fit = fitting(here.lengths, pool_tok=pool.tok, beside_tok=beside).times(pool.replicas)
         steps += [request, _fit_step(role, here.lengths, pool, beside, fit)]
     speed = _decode_speed(role, here, fit) if role != "prefill" else _prefill_speed(here)
@@ -407,21 +411,36 @@ def _inferred(lines: pl.DataFrame) -> Iterator[Step]:
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
-def _request(role: ServerRole, here: _Known, *, split: bool) -> tuple[float, Step]:
+def _request(role: ServerRole, here: _Known, *, sets_aside: bool) -> tuple[float, Step]:
     """What a request takes beside its prompt, and the step that says so."""
     lengths = here.lengths
     assert lengths is not None
     prompt = f"{lengths.mean:,.0f} tok prompt ({lengths.said})"
     if role == "prefill":
         return 0.0, Step("A request takes", prompt, lengths.mean, "tok")
-    if split and _reserves(here):
-        stated = _named(here.settings.filter(pl.col("role") == role), "reserved_tok").filter(pl.col("value") >= 0)
-        beside = float(stated["value"].max()) if stated.height else float(PD_RESERVED_TOK)  # type: ignore[arg-type]
+    if sets_aside:
+        beside, stated = _set_aside(here)
         origin = "as stated" if stated.height else "SGLang's default: --num-reserved-decode-tokens"
         formula = f"{prompt} + {beside:,.0f} tok set aside ({origin})"
         return beside, Step("A request takes", formula, lengths.mean + beside, "tok", places=_places(stated))
     output = here.output_tok or 0.0
     return output, Step("A request takes", f"{prompt} + {output:,.0f} tok output", lengths.mean + output, "tok")
+
+
+def _set_aside(here: _Known) -> tuple[float, pl.DataFrame]:
+    """Tokens that a decode side sets aside for each request, and the rows that state it: none for the default."""
+    own = here.settings.filter(pl.col("role") == "decode")
+    stated = _named(own, "reserved_tok").filter(pl.col("value") >= 0)
+    most = _float(stated["value"].max())
+    return float(PD_RESERVED_TOK) if most is None else most, stated
+
+
+def _sets_aside(here: _Known, pool: _Pool, ran: float) -> bool:
+    """Whether the decode side sets tokens aside: no more ran at once than that lets in, unless its settings say so."""
+    if here.lengths is None or not _reserves(here):
+        return False
+    beside, stated = _set_aside(here)
+    return stated.height > 0 or ran * (min(here.lengths.tok) + beside) <= pool.tok
 
 
 def _reserves(here: _Known) -> bool:

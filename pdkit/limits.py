@@ -163,8 +163,14 @@ LIMITS: Mapping[str, pl.Expr] = {
         pl.max_horizontal("accept_length", "server_accept_length"), pl.when(pl.col("drafts") == 0).then(1.0)
     ),
     "accept_tok": pl.col("accept_known_tok").fill_null(1.0),
-    # what a request takes of the pool beside its prompt: what is set aside, or half of its answer on average
-    "beside_tok": pl.coalesce("decode_reserved_tok", pl.col("output_tok_per_request") / 2),
+    # what a request takes of the pool beside its prompt: what is set aside, or half of its answer on average; where
+    # more ran than that lets in, less is set aside than is assumed
+    "beside_tok": pl.when(
+        pl.col("decode_running_max") * (pl.col("input_tok_least").fill_null(0.0) + pl.col("decode_reserved_tok"))
+        > pl.col("decode_pool_tok")
+    )
+    .then(pl.col("output_tok_per_request") / 2)
+    .otherwise(pl.coalesce("decode_reserved_tok", pl.col("output_tok_per_request") / 2)),
     # at least so long is what a step looks back on; the shortest prompt may have the longest answers
     "context_least_tok": pl.col("input_tok_least").fill_null(0.0) + pl.col("output_tok_per_request") / 2,
     "pool_requests": pl.when(pl.col("reused_tok") == 0).then(

@@ -1,5 +1,6 @@
 """The arithmetic of a split: what each side holds, how fast it can be there, and the claim beside it."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,9 @@ def manifest(gpu: str | None = "NVIDIA L4") -> Evidence:
     return Evidence.of(experiments=[{"experiment": "e", "gpu": gpu, "gpu_count": 2.0} | place("sweep.toml", 1)])
 
 
-def server(role: str, *, lines: list[tuple[int, float, int]] = [], **settings: float | str) -> Evidence:  # noqa: B006
+def server(
+    role: str, *, lines: Sequence[tuple[int, float, int]] = (), running: int = 1, **settings: float | str
+) -> Evidence:
     """A server's settings, and its lines: tokens held, share of the pool, requests that wait for memory."""
     about = {"experiment": "e", "instance": f"{role}.log", "role": role}
     said = [
@@ -60,7 +63,12 @@ def server(role: str, *, lines: list[tuple[int, float, int]] = [], **settings: f
         | {"value_min": float(value), "value_mean": float(value), "value_max": float(value)}
         | place(f"{role}.log", 100 + second)
         for second, (tok, ratio, waiting) in enumerate(lines)
-        for metric, value in (("kv_used_tok", tok), ("kv_used_ratio", ratio), ("prealloc_requests", waiting))
+        for metric, value in (
+            ("kv_used_tok", tok),
+            ("kv_used_ratio", ratio),
+            ("prealloc_requests", waiting),
+            ("running_requests", running),
+        )
     ]
     return Evidence.of(settings=said, samples=gauges)
 
@@ -153,6 +161,15 @@ def test_what_is_set_aside_may_be_stated():
     decode = server("decode", pool_tok=2925.0, reserved_tok=128.0)
     request = step(made(client(), manifest(), decode).side("decode"), "A request takes")
     assert (request.value, request.places) == (640 + 128, ("decode.log:3",))
+
+
+def test_where_more_ran_than_that_lets_in_less_is_set_aside():
+    # 8 x (256 + 512) = 6,144 do not fit into 4,096; prompt and output of 8 do: 8 x (256 + 128) = 3,072
+    decode = server("decode", pool_tok=4096.0, lines=[(2000, 0.49, 8)], running=8)
+    side = made(client(), manifest(), decode).side("decode")
+    assert step(side, "A request takes").value == 640 + 128
+    assert side is not None
+    assert side.unknown == ("8 ran at once: less is set aside than SGLang's 512 tok a request",)
 
 
 def test_a_colocated_server_needs_prompt_and_output():

@@ -30,6 +30,7 @@ EXPECTED = {
     "interactivity",
     "server_timeline",
     "claims_compared",
+    "capacity",
 }
 
 
@@ -140,7 +141,7 @@ def test_a_claim_that_evidence_shows_is_labelled(name):
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_axis_titles_are_those_of_the_metrics(name):
     known = {metric.axis for metric in METRICS.values()} | {f"{METRICS['output_throughput_tok_per_s'].axis}, claimed"}
-    own = {"Level", "Share of requests", "TTFT (ms)", "not on the axis", "Output tokens (tok)"}
+    own = {"Level", "Share of requests", "TTFT (ms)", "not on the axis", "Output tokens (tok)", "Requests at once"}
     assert set(axis_titles(drawn(name, "split-l4-qwen3-8b"))) <= known | own
 
 

@@ -26,10 +26,10 @@ def manifest(**said_of: Any) -> Evidence:
     return Evidence.of(experiments=[about | {"experiment": "e", "source_file": "sweep.toml", "source_line": 1}])
 
 
-def servers(*, cached_tok: float | None = 0.0, **settings: float | str) -> tuple[Evidence, ...]:
+def servers(*, cached_tok: float | None = 0.0, running: float = 1.0, **settings: float | str) -> tuple[Evidence, ...]:
     """A prefill and a decode server with the given settings; no prompt token came from a cache."""
     prefill = server(role="prefill", settings=FP8 | settings, new_tok=1000.0, cached_tok=cached_tok)
-    return prefill, server(role="decode", settings=FP8 | settings)
+    return prefill, server(role="decode", settings=FP8 | settings, running_requests=running)
 
 
 PAIR = servers()
@@ -90,6 +90,7 @@ EXCEPTIONS: list[tuple[str, str, dict[str, Any], tuple[Evidence, ...]]] = [
     ("PD804", "not streamed", {"requests": [LONG] * 400, "settings": {"streaming": False}}, (manifest(), *PAIR)),
     ("PD805", "prompts share a prefix", {}, (manifest(), *SHARING)),
     ("PD805", "it holds them", {}, (manifest(), *servers(pool_tok=2500.0))),  # 2,500 / 612 = 4.1
+    ("PD805", "more ran than 512 a request let in", {}, (manifest(), *servers(running=4.0, pool_tok=1000.0))),
     ("PD806", "one server does both", {"input_tok_sum": 700_000_000}, (manifest(topology="colocated"), *PAIR)),
     ("PD806", "both sides share a GPU", {"input_tok_sum": 700_000_000, "gpu_count": 1}, (manifest(), *PAIR)),
     ("PD807", "it just fits", {}, (manifest(), *servers(pool_tok=520_000.0))),  # 8.19 + 76.68 GB of 85.9
