@@ -9,7 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from pdkit.causes import OUTPUT_RULES
-from pdkit.results import DOUBTS, MEASURED, UNVERIFIED, Judgement
+from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Judgement
 from pdkit.signals import FAILURES
 from pdkit.units import listed, plural
 
@@ -524,10 +524,13 @@ def _counted(case: _Case) -> Link:
 def _no_text(case: _Case, failure: Mapping[str, Any] | None) -> Link:
     """The first run in time that a rule on output refused, and what the later ones gave."""
     short = case.runs.filter(pl.col("output_rules").list.len() > 0)
+    if case.runs.is_empty():
+        return _unknown(NO_TEXT, "the output of the client")
     if short.is_empty():
         if (case.runs["verdict"] == UNVERIFIED).any():
             return _unknown(NO_TEXT, "the answers, or a count of their tokens")
-        return Link(NO_TEXT, "no run was refused for missing text", "not seen")
+        other = _refused_otherwise(case)
+        return Link(NO_TEXT, f"no run was refused for missing text{f'; {other}' if other else ''}", "not seen")
     first = short.row(0, named=True)
     window = _window(case, first["run_id"], failure["instance"] if failure else None)
     later = case.runs.filter(pl.int_range(pl.len()) > case.runs["run_id"].index_of(first["run_id"]))
@@ -548,6 +551,15 @@ def _no_text(case: _Case, failure: Mapping[str, Any] | None) -> Link:
     )  # fmt: skip
 
 
+def _refused_otherwise(case: _Case) -> str:
+    """The runs that other rules refused, where none was refused for missing text: a client may tell of its failures."""
+    refused = case.runs.filter(pl.col("verdict") == NO_RESULT)
+    if refused.is_empty() or (refused["output_rules"].list.len() > 0).any():
+        return ""
+    rules = refused["refused_by"].explode().drop_nulls().unique().sort().to_list()
+    return f"{NO_RESULT} at {listed(refused['level'].to_list())}{f' ({listed(rules)})' if rules else ''}"
+
+
 def _later_levels(short: pl.DataFrame) -> str:
     """What the later levels gave, where the first one still gave some text."""
     later = short.slice(1)
@@ -559,8 +571,11 @@ def _later_levels(short: pl.DataFrame) -> str:
 
 def _came_back(row: Mapping[str, Any]) -> str:
     claimed, received = row["output_tok_sum"], row["received_tok"]
+    rules = listed(row["output_rules"])
     if received is None:
-        return f"at {row['level']} text is missing ({listed(row['output_rules'])})"
+        return f"at {row['level']} text is missing ({rules})"
+    if claimed is not None and received >= claimed:  # a client that claims nothing for an answer without text
+        return f"at {row['level']} some answers have no text ({rules})"
     of = "" if claimed is None else f" of {claimed:,.0f} claimed tokens"
     return (
         f"at {row['level']} {'none' if received == 0 else f'{received:,.0f}'}{of or ' of the tokens'} came back as text"
@@ -672,6 +687,13 @@ def _sentence(case: _Case, links: Sequence[Link]) -> str:
         parts.append(link.brief.format(time or "an unknown time"))
     if not any(link.name == NO_TEXT for link in told) and _all_served(case):
         parts.append("all text came back")
+    elif other := _refused_otherwise(case):
+        parts.append(other)
+    parts += [
+        f"whether text came back is {link.said}"
+        for link in links
+        if link.name == NO_TEXT and link.how == "not evaluated"
+    ]
     late = [link.name for link in links if link.order == "out of order"]
     if late:
         parts.append(f"{listed(late)} came later and {'is' if len(late) == 1 else 'are'} no cause")
@@ -694,7 +716,11 @@ def _quiet(case: _Case, mild: Sequence[Link]) -> str:
     """What there is to say where nothing was rejected, nothing failed and no text is missing."""
     if not case.servers:
         return "No server log was read: there is nothing to put in order."
-    served = "all text came back" if _all_served(case) else "no run was refused for missing text"
+    served = (
+        "all text came back" if _all_served(case)
+        else "no output of a client was read" if case.runs.is_empty()
+        else "no run was refused for missing text"
+    )  # fmt: skip
     aside = _aborted(case, pl.Series([], dtype=pl.String))
     if not mild:
         logs = plural(len(case.servers), "server log")

@@ -1,5 +1,8 @@
 """The chain orders what servers say in time, names each line, and invents nothing."""
 
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from pdkit.chain import (
@@ -16,6 +19,7 @@ from pdkit.chain import (
 )
 from pdkit.evidence import Evidence
 from pdkit.judge import judge
+from pdkit.load import load
 from tests.charts.made import evidence, hostile, run
 from tests.charts.servers import DAY, event, joined, judged, reading, window
 
@@ -102,6 +106,36 @@ def test_failures_during_the_runs_are_counted_apart():
     assert "240 requests in all, 40 of them during the runs" in named(case_one())[FAILED].what
 
 
+@cache
+def split() -> dict[str, Chain]:
+    found = chain(judge(load(Path(__file__).parents[1] / "data/split-l4-qwen3-8b")))
+    return {one.experiment.rpartition("/")[2]: one for one in found}
+
+
+def test_the_posted_run_has_the_published_figures():
+    """2,902 failed transfers of which the posted run owns 240, the count 4096, one session that stayed dead."""
+    links = named(split()["split"])
+    assert all(link.seen and link.order == "in order" for link in links.values())
+    assert "at least 4,096, below 8,192" in links[REJECTED].what
+    assert "2,902 requests in all, 240 of them during the runs" in links[FAILED].what
+    assert "session 192.0.2.41:15367 died at 09:03:20; 1 session did not recover" in links[DIED].what
+    assert links[NO_TEXT].what.startswith("at 8 requests/s none of 30,720 claimed tokens came back as text")
+    assert links[MEMORY].when < links[REJECTED].when < links[DIED].when < links[NO_TEXT].when
+
+
+def test_the_small_side_limits_in_either_role():
+    original, swapped = (named(split()[name]) for name in ("original", "swapped"))
+    assert "at 2 users 512 of 2,048 claimed tokens came back as text" in original[NO_TEXT].what
+    assert swapped[MEMORY].how == "not seen"
+    assert swapped[PREFILL_MEMORY].seen
+    assert "at 16 users 2,048 of 8,192 claimed tokens came back as text" in swapped[NO_TEXT].what
+    assert split()["swapped"].sentence.endswith("none at 32 users.")
+
+
+def test_a_side_without_server_logs_says_so():
+    assert split()["baseline"].sentence == "No server log was read: there is nothing to put in order."
+
+
 # --- what is not there ----------------------------------------------------------------------------------------------
 
 
@@ -137,6 +171,18 @@ def test_runs_whose_text_nobody_counted_leave_the_text_open():
     judgement = judge(Evidence.joined([evidence(*runs, listed=False), Evidence.of(events=[DEATH])]))
     (found,) = chain(joined(judgement))
     assert named(found)[NO_TEXT].needs == "the answers, or a count of their tokens"
+    assert found.sentence.endswith(
+        "; whether text came back is not evaluated: needs the answers, or a count of their tokens."
+    )
+
+
+def test_server_logs_alone_leave_the_text_open():
+    found = chained(events=[DEATH])
+    assert named(found)[NO_TEXT].needs == "the output of the client"
+    gauges = [reading("decode.log", 3, running_requests=2, prealloc_requests=0)]
+    assert chained(readings=gauges).sentence == (
+        "No sign of starvation, rejection or failure in 1 server log; no output of a client was read."
+    )
 
 
 # --- order ----------------------------------------------------------------------------------------------------------
@@ -305,6 +351,22 @@ def test_text_that_came_back_later_is_said():
     windows = [window(level, "prefill.log", start, start + 1) for level, start in ((4, 300), (2, 320))]
     found = case_one(received={2: 1.0, 4: 0.0}, windows=windows)
     assert named(found)[NO_TEXT].what.endswith("text came back again at 2 users")
+
+
+def test_a_client_that_tells_of_its_failures_is_refused_for_them():
+    """All failed: nothing was claimed, so no text is missing, and nothing was measured either."""
+    judgement = judge(Evidence.joined([hostile()["all failed"], Evidence.of(events=[{**DEATH, "experiment": "one"}])]))
+    (found,) = chain(joined(judgement))
+    assert named(found)[NO_TEXT].how == "not seen"
+    assert "; no measured result at level not stated" in found.sentence
+
+
+def test_answers_without_text_that_claim_nothing_are_still_missing():
+    """The summary claims 1,000 tokens and 1,000 came back, yet 30 of 40 answers are empty."""
+    row, claims, requests = run(8, received=0.25)
+    claims = [{**c, "value": 1_000.0} if c["fact"] == "output_tok_sum" else c for c in claims]
+    (found,) = chain(joined(judge(evidence((row, claims, requests)))))
+    assert named(found)[NO_TEXT].what.startswith("at 8 users some answers have no text (PD")
 
 
 def test_the_end_tells_what_each_log_says_last():
