@@ -17,7 +17,7 @@ FLOORS = [
     ("rules", "parts", "server_lines", "served"),
     ("facts", "stats", "policy", "capacity", "views"),
     ("readers", "checks", "charts", "levels"),
-    ("causes", "goodput", "verdicts", "conclusions"),
+    ("causes", "goodput", "verdicts", "conclusions", "sentences"),
     ("judge", "load", "redact", "findings", "quotes", "chain", "series", "store", "tables"),
     ("compare", "bundle"),
     ("report", "formats", "export", "catalogue", "calibrate", "cases", "sweep", "lab"),

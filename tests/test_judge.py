@@ -13,12 +13,13 @@ from pdkit import tables
 from pdkit.evidence import SCHEMAS, Evidence
 from pdkit.facts import DERIVED, declared, facts
 from pdkit.formats import github, json, junit, markdown, sarif, text
-from pdkit.judge import Sentence, judge
+from pdkit.judge import judge
 from pdkit.load import same_runs
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
 from pdkit.results import NO_RESULT
 from pdkit.rules import CHECKS, below
+from pdkit.sentences import Sentence
 
 register_checks()
 
