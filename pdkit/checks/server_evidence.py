@@ -39,7 +39,7 @@ def transfers_succeed() -> tuple[Rule, ...]:
 @check(
     "PD602",
     voids="run",
-    says="{sessions_failed:,.0f} transfer sessions were dead, and {failed_transfers:,.0f} transfers failed",
+    says="dead transfer sessions: {sessions_failed:,.0f}; requests whose KV transfer failed: {failed_transfers:,.0f}",
 )
 def sessions_live() -> tuple[Rule, ...]:
     """No transfer session is dead while the run lasts.
@@ -57,7 +57,7 @@ def sessions_live() -> tuple[Rule, ...]:
             applies=_ran,
             observed=c.sessions_failed,
             suspect=ANY,
-            says="{sessions_failed:,.0f} transfer sessions were dead when the run ended",
+            says="dead transfer sessions when the run ended: {sessions_failed:,.0f}",
         ),
     )
 
