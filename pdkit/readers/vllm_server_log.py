@@ -49,12 +49,13 @@ _KINDS = {
     "ready": r"\] Starting vLLM ",
     "transfer_failed": r"Failing \d+ request\(?s?\)? due to KV load failure",
     "transfer_aborted": r"Recovered from KV load failure|Releasing expired KV blocks|KV transfer timeout\. Force",
+    "retracted": r"Running: .*, Preemptions: [1-9]",
     "transport_error": r"(?i)\bnixl\b.*\bfailed\b|NIXL_ERR",
     "crashed": r"EngineCore (?:failed to start|encountered a fatal)|proc \S+ died unexpectedly|"
     r"OutOfMemoryError|CUDA out of memory",
 }
 _EVENT_WORDS = [
-    "Starting vLLM ", "due to KV load failure", "Recovered from KV load failure", "expired KV blocks",
+    "Starting vLLM ", "Preemptions: ", "due to KV load failure", "Recovered from KV load failure", "expired KV blocks",
     "Force recycle", "NIXL", "nixl", "Nixl", "EngineCore ", "died unexpectedly", "OutOfMemoryError", "out of memory",
 ]  # fmt: skip
 _CRASHES = {  # the first that a crash shows is its name
@@ -116,8 +117,10 @@ def read(source: Source) -> Evidence:
     Its clock has no year: that is taken from the nearest line with a full date (FlashInfer's, a container's), and
     where there is none within a month of it, the clock is null.
 
-    Left out by the tool: the year; a clock on access lines, so that these are counted for the whole file; preemptions
-    (since V1); how many tokens the prefix cache had (its hit rate has no base and is not kept).
+    Left out by the tool: the year; a clock on access lines, so that these are counted for the whole file; whether
+    `Preemptions: N` counts from the start or from the line before, so that a line with it stands for one request at
+    least; how many tokens the prefix cache had (its hit rate has no base and is not kept). `Waiting` holds `Deferred`,
+    requests whose KV cache is on its way among them. An idle server prints nothing.
     """
     told, events, answered, dated = (source.asked(ask) for ask in (_periodic, _events, _answers, _dated))
     samples, settings, damaged = (ask(told.lazy()).collect() for ask in (_samples, _settings, _damaged))

@@ -162,6 +162,14 @@ def test_troubles_of_transfers(tmp_path, said, kind, subject, count):
     ]
 
 
+def test_newer_versions_say_more_on_a_line(tmp_path):
+    line = gauges().replace("Waiting: 2 reqs, ", "Waiting: 2 reqs, Deferred: 1 reqs, Preemptions: 4, ")
+    evidence = read_lines(tmp_path, line)
+    assert told(evidence, "retracted") == [(None, 1, 1)]
+    assert evidence.samples.height == 5
+    assert evidence.unread.is_empty()
+
+
 def test_a_line_of_gauges_that_is_cut_off_is_unread(tmp_path):
     whole = gauges()
     unread = read_lines(tmp_path, whole, whole[: whole.index("%")]).unread
