@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import polars as pl
 
 from pdkit.fitting import Fit, Lengths, fitting
+from pdkit.limits import weighed_gb
 from pdkit.machines import (
     ASSUMED,
     Found,
@@ -20,6 +21,7 @@ from pdkit.machines import (
     precision_of,
     prefill_floor_s,
     prefill_flop_per_tok,
+    weighed_precision,
     weights_precision_of,
     weights_streamed_bytes,
 )
@@ -240,14 +242,14 @@ def _known_of(judgement: Judgement, experiment: str, runs: pl.DataFrame, machine
     )
     model_name = _first(runs, "model") or _text(settings, "model_path")
     gpu_name = _first(runs, "gpu") or _text(settings, "device")
-    said_of_weights = _first(runs, "weights_precision"), _text(settings, "quantization"), _first(runs, "precision")
-    precision = weights_precision_of(*said_of_weights, model_name)
-    kv_precision = precision_of(_text(settings, "kv_dtype"))
     model, gpu = machines.model(model_name), machines.gpu(gpu_name)
+    said_of_weights = _first(runs, "weights_precision"), _text(settings, "quantization"), _first(runs, "precision")
+    precision = weights_precision_of(*said_of_weights, model_name) or weighed_precision(model, weighed_gb(settings))
+    kv_precision = precision_of(_text(settings, "kv_dtype"))
     places = {
         "gpu": _places(said.filter(pl.col("gpu").is_not_null())) or _places(_named(settings, "device")),
         "model": _places(said.filter(pl.col("model").is_not_null())) or _places(_named(settings, "model_path")),
-        "precision": _places(_named(settings, "quantization")),
+        "precision": _places(_named(settings, "quantization")) or _places(_named(settings, "weights_gb")),
         "kv": _places(_named(settings, "kv_dtype")),
     }
     unknown = (

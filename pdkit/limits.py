@@ -44,6 +44,12 @@ SERVER_FACTS: Mapping[str, str] = {
     "prefix_cache_on": "0 where every server says that it keeps no prefixes",
 }
 MACHINE_FACTS: Mapping[str, str] = {**MODEL_FACTS, **GPU_FACTS, **SERVER_FACTS}
+_MAKING = pl.col("role").is_in(["decode", "colocated"])
+_WEIGHED_GB = (
+    pl.col("value").filter((pl.col("name") == "weights_gb") & _MAKING).max()
+    * pl.col("value").filter(pl.col("name") == "tp_size").max()
+    * pl.col("value").filter(pl.col("name") == "pp_size").max().fill_null(1)
+)
 _KEY = ("model", "gpu", "weights_precision", "kv_bytes_per_value", "device", "weighed_gb")
 _NUMBERS_OF_KEY = ("kv_bytes_per_value", "weighed_gb")
 _STATES: dict[str, pl.DataType] = {
@@ -78,16 +84,20 @@ def _or_null(wide: pl.DataFrame, name: str) -> pl.Expr:
     return (pl.col(name) if name in wide.columns else pl.lit(None)).cast(kind).alias(name)
 
 
+def weighed_gb(settings: pl.DataFrame) -> float | None:
+    """What the weights take on all GPUs of one server that generates, as it says when it has loaded them."""
+    total = settings.select(_WEIGHED_GB).item()
+    return float(total) if total is not None else None
+
+
 def _of_servers(settings: pl.DataFrame) -> pl.DataFrame:
     """What the servers of each experiment say: accelerator, weights loaded in all, drafts, prefix cache."""
     name, value = pl.col("name"), pl.col("value")
-    making = pl.col("role").is_in(["decode", "colocated"])
-    shards = value.filter(name == "tp_size").max() * value.filter(name == "pp_size").max().fill_null(1)
     speculates = ((name == "speculative") & pl.col("text").is_not_null()).any().cast(pl.Float64)
     stated = settings.group_by("experiment").agg(
         pl.col("text").filter(name == "device").drop_nulls().first().alias("device"),
-        (value.filter((name == "weights_gb") & making).max() * shards).alias("weighed_gb"),
-        pl.when(making.any()).then(speculates).alias("drafts"),
+        _WEIGHED_GB.alias("weighed_gb"),
+        pl.when(_MAKING.any()).then(speculates).alias("drafts"),
         value.filter(name == "prefix_cache").max().alias("prefix_cache_on"),
     )
     return stated.select(pl.col(name).cast(kind) for name, kind in _STATES.items())

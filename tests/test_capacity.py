@@ -244,6 +244,15 @@ def test_a_precision_that_nobody_states_is_assumed_and_said():
     assert "precision of the weights not stated: fp8 assumed; server_args would tell" in unsaid.unknown
 
 
+def test_the_weights_that_were_loaded_tell_the_precision():
+    decode = server("decode", pool_tok=2925.0, weights_gb=15.27, tp_size=1.0)
+    side = made(client(), manifest(), decode).side("decode")
+    assert side is not None
+    assert side.weights == "bf16"
+    assert step(side, "Weights read a step").value == 2 * (LAYERS + EMBEDDING)
+    assert step(side, "Weights read a step").places == ("decode.log:3",)
+
+
 def test_prefill_is_bounded_by_arithmetic():
     # 640 tokens in fp8 on 242 TFLOPS: half of the 74.5 ms that bf16 takes
     peak = step(made().side("prefill"), "Most it can prefill")
