@@ -15,6 +15,7 @@ GENERATES = (
 ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
 ACCESS = " HTTP/"
 _TURNED_AWAY = ("429", "503")  # a full queue, or no server that takes requests
+_IN_ORDER = ("kind", "metric", "name", "rank", "subject", "value", "text")
 _FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
 
 
@@ -103,4 +104,6 @@ def quoted_texts(events: pl.DataFrame) -> pl.DataFrame:
 def placed(rows: pl.DataFrame, source_name: str) -> pl.DataFrame:
     """Rows of one file in the order of its lines, with the file's name, and the clock in place of `second`."""
     clock = clocked(pl.col("second")).alias("clock")
-    return rows.with_columns(clock, pl.lit(source_name).alias("source_file")).drop("second").sort("source_line")
+    named = rows.with_columns(clock, pl.lit(source_name).alias("source_file")).drop("second")
+    # groups come in any order: rows of one line too have to stand in one order
+    return named.sort("source_line", *(column for column in _IN_ORDER if column in named.columns))

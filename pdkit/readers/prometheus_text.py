@@ -304,7 +304,9 @@ def _instances(readings: pl.DataFrame, name: str) -> pl.Expr:
 
 def _placed(rows: pl.DataFrame, instance: pl.Expr, name: str) -> pl.DataFrame:
     named = rows.with_columns(instance, pl.lit(name).alias("source_file"))
-    return named.drop("server", strict=False).sort("source_line", *(c for c in ("metric", "name") if c in rows.columns))
+    return named.drop("server", strict=False).sort(
+        "source_line", *(column for column in ("metric", "name", "rank", "value", "text") if column in rows.columns)
+    )
 
 
 def _unread(damaged: pl.DataFrame, name: str) -> pl.DataFrame:
