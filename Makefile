@@ -19,13 +19,18 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help report test lint notebook bench golden docs lock clean
+.PHONY: help report postmortem test lint notebook bench golden docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 report: $(VENV)/.ok ## report of the split-server case: reports/sweep_review.html
 	$(BIN)/pdkit report sweep_review data/split-l4-qwen3-8b --out reports
+
+postmortem: $(VENV)/.ok ## post-mortem of the split server that "won": reports/postmortem.html
+	$(BIN)/pdkit report postmortem data/split-l4-qwen3-8b/open-loop/split --out reports \
+		-p 'baseline=["data/split-l4-qwen3-8b/open-loop/baseline"]' \
+		-p 'claim=751.85 beats 728.61' -p claimed_tok_per_s=751.85 -p baseline_tok_per_s=728.61
 
 test: $(VENV)/.ok ## all tests
 	$(BIN)/python -m pytest -q -n auto

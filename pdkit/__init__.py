@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from pdkit.capacity import capacity as capacity
+    from pdkit.chain import chain as chain
     from pdkit.judge import judge as judge
     from pdkit.load import load as load
     from pdkit.metrics import metric as metric
 
-_FUNCTIONS = ("load", "judge")  # each is the function of the module that has its name
+_FUNCTIONS = ("load", "judge", "chain", "capacity")  # each is the function of the module that has its name
 _ROOMS = (
     "charts",
     "checks",
@@ -22,6 +24,7 @@ _ROOMS = (
     "metrics",
     "parts",
     "policy",
+    "postmortem",
     "redact",
     "report",
     "results",

@@ -36,7 +36,7 @@ _QUIET = ["--HistoryManager.enabled=False", "--log-level=50"]  # no history file
 _START_S = 60  # a kernel is up in 0.6 s; without a loopback interface it never is
 _INJECTED = "injected-parameters"
 _HIDDEN_VALUE = "[redacted]"
-_MASKED = ("paths", "thresholds", "waivers")  # parameters that tell of the house
+_MASKED = ("paths", "baseline", "claim", "machine", "thresholds", "waivers")  # parameters that tell of the house
 _BUNDLE, _BOOT, _TOC, _HASHES = "/*@@PDKIT_VEGA@@*/", "/*@@PDKIT_BOOT@@*/", "<!--@@PDKIT_TOC@@-->", "@@PDKIT_HASHES@@"
 
 Bundled = Callable[[Path, str, str], None]  # a file, the page, the document

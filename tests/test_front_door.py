@@ -42,6 +42,12 @@ def test_what_the_front_door_lists_is_there():
         assert getattr(pdkit, name) is not None
 
 
+def test_the_chain_and_the_capacity_are_asked_like_load_and_judge(judgement):
+    (chain,), (capacity,) = pdkit.chain(judgement), pdkit.capacity(judgement)
+    assert chain.experiment == capacity.experiment == "original"
+    assert capacity.limit.role == "decode"  # 2,925 tokens against 24,094
+
+
 def test_a_name_that_is_not_there_says_what_is():
     with pytest.raises(AttributeError, match=r"it has .*judge"):
         pdkit.jugde  # noqa: B018

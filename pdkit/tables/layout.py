@@ -198,7 +198,88 @@ class Banner:
             yield f"{experiment.title}: {experiment.sentence}"
 
 
-Part = Table | Words | Card | Fold | Banner
+@dataclass(frozen=True)
+class Quote:
+    """What somebody said, word for word, and what it is."""
+
+    text: str
+    aside: str
+    template: str = "quote"
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        yield f'"{self.text}" ({self.aside})'
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a course of events: when, what, how that is known, and the lines that show it."""
+
+    when: str
+    title: str
+    text: str
+    how: str
+    places: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What led to what, one stage below the other; `is_brief` shows times and titles alone, in one row."""
+
+    label: str
+    stages: tuple[Stage, ...]
+    is_brief: bool = False
+    template: str = "stages"
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        if self.is_brief:
+            yield f"{self.label}: {' → '.join(stage.title for stage in self.stages)}"
+            return
+        for number, stage in enumerate(self.stages, 1):
+            where = f" ({', '.join(stage.places)})" if stage.places else ""
+            yield f"{number}. {stage.when or '–'} {stage.title} [{stage.how}]: {stage.text}{where}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question as a heading, its answer in a word, and what that rests on."""
+
+    question: str
+    word: str
+    verdict: Verdict
+    sentences: tuple[str, ...]
+    places: tuple[str, ...] = ()
+    template: str = "answer"
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        where = f" ({', '.join(self.places)})" if self.places else ""
+        yield f"{self.question} {self.word}. {' '.join(self.sentences)}{where}"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One thing to do: what, and why."""
+
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What to do, in this order."""
+
+    tasks: tuple[Task, ...]
+    template: str = "tasks"
+
+    def lines(self) -> Iterator[str]:
+        """As text."""
+        for number, task in enumerate(self.tasks, 1):
+            yield f"{number}. {task.text}{f' ({task.why})' if task.why else ''}"
+
+
+Part = Table | Words | Card | Fold | Banner | Quote | Stages | Answer | Tasks
 
 
 @dataclass(frozen=True, repr=False)

@@ -73,9 +73,13 @@ def _files(frame: pl.DataFrame) -> Iterator[Group]:
         yield Group(str(experiment), tuple(rows))
 
 
+# parameters that name files, or quote somebody
+_OF_THE_HOUSE = ("paths", "baseline", "claim", "machine", "thresholds", "waivers")
+
+
 def versions(judgement: Judgement, **parameters: object) -> Section:
     """What the page was made with and how it was asked for: the same logs and these give the same page."""
-    hidden = ("paths", "thresholds", "waivers") if parameters.get("redact") else ()
+    hidden = _OF_THE_HOUSE if parameters.get("redact") else ()
     asked = tuple(
         (Cell(name, "head"), Cell("[redacted]" if value and name in hidden else _parameter(value), "code"))
         for name, value in parameters.items()
