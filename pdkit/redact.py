@@ -116,6 +116,10 @@ _SAID = (  # where a line says a host by name: behind it a port, before it a sch
     re.compile(r"\b([A-Za-z][\w-]*\d[\w-]*(?:\.[\w-]+)*):\d{4,5}\b"),
     re.compile(rf"\b([A-Za-z][\w-]*(?:\.[\w-]+)*\.(?:{_DOMAINS}))\b", re.IGNORECASE),
     re.compile(r"(?:\bhost(?:name)?[ =:'\"]+|@|\bpods?/)([A-Za-z][\w.-]*)", re.IGNORECASE),
+    re.compile(
+        r"(?<![A-Za-z0-9-])([a-z][a-z0-9]*(?:-[a-z0-9]+)+-\d{1,5})(?![\w-])"
+    ),  # gpu-rack-12, pod of a stateful set
+    re.compile(r"(?<![A-Za-z0-9-])([a-z][a-z0-9-]*-[a-f0-9]{8,10}-[a-z0-9]{5})(?![\w-])"),  # pod of a deployment
 )
 _CODE = (".py", ".pyx", ".cc", ".cpp", ".cu", ".h", ".hpp", ".rs", ".go", ".js", ".ts", ".json", ".log", ".so")
 _PREFIX_WORD = re.compile(r"[\w.@/-]*[A-Za-z][\w.@/-]*")

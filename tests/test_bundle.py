@@ -456,6 +456,13 @@ def test_a_line_keeps_its_clock_and_what_it_says(line, shown):
     assert masked_lines([line], [Path("/srv/customer-x")]) == [shown]
 
 
+@pytest.mark.parametrize("name", ["sglang-decode-0", "slurm-gb300-133-191", "router-7d9f8b6c5d-x2k4q"])
+def test_names_as_schedulers_make_them_are_hosts(name):
+    assert masked_lines([f"ready on {name}, tensor-parallel 8, nightly-dev-cu13"], []) == [
+        "ready on [host], tensor-parallel 8, nightly-dev-cu13"
+    ]
+
+
 def test_a_host_that_one_line_names_is_masked_in_all(tmp_path):
     said = ["ssh bob@gpu-9 now", "segment gpu-9 is gone", "scheduler.py:1234 failed, see scheduler.py", "gpu-9"]
     assert masked_lines(said, []) == [
