@@ -8,7 +8,7 @@ import numpy as np
 
 _RARE = 0.01  # shares of draws below this are left out of the range
 _GONE = 1e-9  # from here on no draw fits
-_EXACT_REQUESTS, _EXACT_TOK = 64, 2**18  # beyond these a sum of prompts is as good as normal
+_EXACT_REQUESTS, _EXACT_TOK = 64, 2**17  # beyond these a sum of prompts is as good as normal
 
 
 @dataclass(frozen=True)
