@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import erf, floor, sqrt
 
 import numpy as np
@@ -89,6 +90,7 @@ class Fit:
         return f"{self.typical:,} for {self.shares[self.typical]:.0%} of draws, {', '.join(rest)}"
 
 
+@lru_cache(maxsize=64)  # a page asks for the same pool several times
 def fitting(lengths: Lengths, *, pool_tok: float, beside_tok: float) -> Fit:
     """How many requests fit into a pool, if each takes its prompt and `beside_tok` more.
 
