@@ -150,6 +150,23 @@ def test_the_decode_log_holds_the_published_line_once():
     assert text(SPLIT / "open-loop/split/server/decode.log").count(line) == 1
 
 
+def test_no_decode_line_before_the_death_tells_of_a_longer_queue_than_the_published_one():
+    lines = text(SPLIT / "open-loop/split/server/decode.log").splitlines()
+    waiting = [int(line.partition("#prealloc-req: ")[2].partition(",")[0]) for line in lines if "Decode batch" in line]
+    assert max(waiting) == 19
+    assert waiting.count(19) == 1
+
+
+@pytest.mark.parametrize("case", ["original", "swapped", "open-loop/split"])
+def test_both_servers_of_a_pair_have_fp8_weights_as_the_server_that_they_are_held_against(case):
+    (baseline,) = records(SPLIT / "open-loop/baseline/result.jsonl")
+    assert baseline["server_info"]["quantization"] == "fp8"
+    for log in sorted((SPLIT / case / "server").iterdir()):
+        assert "'quantization': 'fp8'" in text(log).splitlines()[1]
+    for record in records(SPLIT / case / "result.jsonl"):
+        assert [record["server_info"][side][0]["quantization"] for side in ("prefill", "decode")] == ["fp8", "fp8"]
+
+
 def test_the_prefill_log_holds_the_published_lines_in_their_order():
     lines = text(SPLIT / "open-loop/split/server/prefill.log.gz").splitlines()
     counts = [int(line.rpartition(": ")[2]) for line in lines if "TCP lane queue-full rejection count" in line]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from _synthetic import LABEL, Request
 
 MODEL = "Qwen/Qwen3-8B"
+QUANTIZATION = "fp8"  # of the weights; the pair was posted against an FP8 server
 SMALL_POOL_TOK, LARGE_POOL_TOK = 2_925, 24_094
 PREFILL_TOK_PER_S = 3_800  # on one L4: near what the posted run gave, and half of the card's peak
 CHUNK_TOK = 8_192
@@ -86,6 +87,7 @@ def start_up(mode: str, pool_tok: int) -> list[Line]:
     gigabytes = pool_tok * 36 * 8 * 128 * 2 / 2**30  # layers, KV heads, head size, bytes: K or V of one token
     arguments = {
         "model_path": MODEL,
+        "quantization": QUANTIZATION,
         "tp_size": 1,
         "disaggregation_mode": mode,
         "disaggregation_transfer_backend": "mooncake",
