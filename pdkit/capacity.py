@@ -32,7 +32,6 @@ from pdkit.units import listed, plural, show
 ServerRole = Literal["prefill", "decode", "colocated"]
 ROLES: tuple[ServerRole, ...] = ("prefill", "decode", "colocated")
 
-_NEARLY_ALL = 0.8  # of the longest queue: a line with so many waiting is one of a full pool
 _TWO_DIGITS, _MANY_DIGITS = 0.005, 0.5e-6  # half of the last digit of a log's usage, of a metric's
 
 
@@ -389,11 +388,11 @@ def _lines(samples: pl.DataFrame) -> pl.DataFrame:
 
 
 def _inferred(lines: pl.DataFrame) -> Iterator[Step]:
-    """The pool as one line gives it (the first on which nearly all of the longest queue waited), then as all do."""
+    """The pool as one line gives it (the first with the longest queue), then as all do."""
     if lines.is_empty():
         return
     waiting = lines["waiting"]
-    busiest = pl.col("waiting") >= _NEARLY_ALL * pl.col("waiting").max()
+    busiest = pl.col("waiting") == pl.col("waiting").max()
     some_waited = (_float(waiting.max()) or 0) > 0
     chosen = lines.filter(busiest) if some_waited else lines.sort("kv_used_ratio", descending=True)
     line = chosen.row(0, named=True)

@@ -50,7 +50,7 @@ _WEIGHED_GB = (
     * pl.col("value").filter(pl.col("name") == "tp_size").max()
     * pl.col("value").filter(pl.col("name") == "pp_size").max().fill_null(1)
 )
-_KEY = ("model", "gpu", "weights_precision", "kv_bytes_per_value", "device", "weighed_gb")
+_KEY = ("model", "gpu", "weights_precision", "precision", "kv_bytes_per_value", "device", "weighed_gb")
 _NUMBERS_OF_KEY = ("kv_bytes_per_value", "weighed_gb")
 _STATES: dict[str, pl.DataType] = {
     "experiment": pl.String(), "device": pl.String(), "weighed_gb": pl.Float64(), "drafts": pl.Float64(),
@@ -63,11 +63,12 @@ def machine_facts(
 ) -> pl.DataFrame:
     """MACHINE_FACTS of each run, null where GPU or model is not known: (run_id, those facts).
 
-    `wide` has, one row a run, `experiment`, `model` and `gpu`; `weights_precision` and `kv_bytes_per_value` where it
-    knows them. `settings` are those of the evidence: what servers say of drafts, prefixes and the weights they loaded.
+    `wide` has, one row a run, `experiment`, `model` and `gpu`; where it knows them `weights_precision` (of the servers'
+    logs), `precision` (of the client's) and `kv_bytes_per_value`. `settings` are those of the evidence: what servers
+    say of drafts, prefixes and the weights that they loaded.
     """
     states = _of_servers(settings) if settings is not None else pl.DataFrame(schema=_STATES)
-    own = wide.select("run_id", *(_or_null(wide, name) for name in ("experiment", *_KEY[:4])))
+    own = wide.select("run_id", *(_or_null(wide, name) for name in ("experiment", *_KEY[:5])))
     keys = own.join(states, on="experiment", how="left", maintain_order="left")
     rows = [
         [*key, *_limits(_Named(*key), machines or known())]
@@ -109,6 +110,7 @@ class _Named(NamedTuple):
     model: str | None
     gpu: str | None
     weights_precision: str | None
+    precision: str | None
     kv_bytes_per_value: float | None
     device: str | None
     weighed_gb: float | None
@@ -117,7 +119,8 @@ class _Named(NamedTuple):
 def _limits(named: _Named, machines: Machines) -> list[float | None]:
     """The facts in their order."""
     model = machines.model(named.model)
-    stated = weights_precision_of(named.weights_precision, named.model) or weighed_precision(model, named.weighed_gb)
+    said = weights_precision_of(named.weights_precision, named.precision, named.model)
+    stated = said or weighed_precision(model, named.weighed_gb)
     gpu = machines.gpu(named.gpu) if named.gpu else machines.gpu(named.device)
     found = _of_model(model, stated, named.kv_bytes_per_value) | _of_gpu(gpu, stated)
     return [found.get(name) for name in (*MODEL_FACTS, *GPU_FACTS)]

@@ -113,8 +113,8 @@ def test_one_line_gives_the_pool_to_within_its_printed_digits():
     assert round(side.pool_tok or 0) == 2941
 
 
-def test_the_line_is_the_first_on_which_nearly_all_of_the_longest_queue_waited():
-    lines = [(1851, 0.63, 15), (1206, 0.41, 19), (1286, 0.44, 22), (1481, 0.51, 0)]
+def test_the_line_is_the_first_on_which_most_waited():
+    lines = [(1851, 0.63, 15), (1206, 0.41, 19), (1286, 0.44, 19), (1481, 0.51, 0)]
     side = made(client(), manifest(), server("decode", pool_tok=2925.0, lines=lines)).side("decode")
     assert step(side, "The same from one line").places == ("decode.log:101",)
 
@@ -330,7 +330,7 @@ def test_the_posted_split_could_not_have_given_what_it_claimed():
     assert (decode.pool_tok, decode.fit.typical) == (2925, 2)
     assert decode.fit.shares[2] > 0.85  # of the 240 prompts of the run, drawn from 256 to 1,024
     assert decode.ceiling_tok_per_s == pytest.approx(71.4, abs=0.1)
-    assert (decode.running_max, decode.waiting_max) == (2, 22)
+    assert (decode.running_max, decode.waiting_max) == (2, 19)
     assert prefill is not None
     assert prefill.pool_tok == 24_094
     assert posted.limit is decode

@@ -30,6 +30,10 @@ def test_facts_of_a_precision_that_nobody_states_are_the_most_generous():
     assert facts["kv_bytes_per_tok"] == 73_728 / 2
 
 
+def test_a_clients_log_may_state_the_precision():
+    assert facts_of(model="Qwen/Qwen3-8B", precision="fp8")["weights_streamed_bytes"] == LAYERS + EMBEDDING
+
+
 def settings(**said: float | str | None) -> pl.DataFrame:
     rows = [
         {"experiment": "e", "instance": "decode.log", "role": "decode", "name": name}
