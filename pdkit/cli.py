@@ -298,6 +298,8 @@ def _nothing(evidence: "Evidence") -> str:
     if evidence.unread.height:
         first = evidence.unread.row(0, named=True)
         return f"no run of a known client (line {first['source_line']}: {first['reason']}); see `pdkit list readers`"
+    if evidence.samples.height or evidence.events.height or evidence.settings.height:
+        return "logs of servers, and no output of a client; name the client's log or record as well"
     if evidence.sources.height:
         return f"{plural(evidence.sources.height, 'file')}, none that a reader knows; see `pdkit list readers`"
     return "no files; name logs or folders that hold some"

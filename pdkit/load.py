@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 
+from pdkit.copies import without_copies
 from pdkit.errors import PdkitError
 from pdkit.evidence import Evidence, table
 from pdkit.parts import Reader, readers
@@ -34,13 +35,16 @@ Kind = Literal["client", "server"]
 
 
 @dataclass(frozen=True)
-class _File:
-    """One file to look at; `named` where the caller named it (a folder's files are merely found)."""
+class File:
+    """One file to look at; `named` where the caller named it (a folder's files are merely found).
+
+    `barred` says why it is not even opened.
+    """
 
     source: Source
     root: Path
     named: bool
-    barred: str | None  # why it is not even opened
+    barred: str | None
 
     @property
     def above(self) -> dict[Path, Path]:
@@ -66,8 +70,20 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
     Raises:
         PdkitError: a path that does not exist, a manifest that is not valid, or two readers for the same lines.
     """
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    files = _files([Path(path) for path in given])
+    return load_files(found([paths] if isinstance(paths, str | Path) else paths))
+
+
+def found(paths: Iterable[str | Path]) -> list[File]:
+    """Every file that `load` would look at, once; nothing is read.
+
+    Raises:
+        PdkitError: a path that does not exist.
+    """
+    return _files([Path(path) for path in paths])
+
+
+def load_files(files: list[File]) -> Evidence:
+    """What the files say together, as `load` says it of a folder that holds them alone."""
     parts = [(file, *_read(file)) for file in files]
     homes = _homes([(file, _kind(evidence)) for file, _, evidence, _ in parts])
     names = _names(homes)
@@ -76,33 +92,33 @@ def load(paths: str | Path | Iterable[str | Path]) -> Evidence:
         for (file, name, evidence, reason), home in zip(parts, homes, strict=True)
     )
     places = {file.source.name: _place(file, home) for file, home in zip(files, homes, strict=True)}
-    marked = _with_absent_files(_with_end_markers(_with_roles(evidence), files))
+    marked = _with_absent_files(_with_end_markers(without_copies(_with_roles(evidence)), files))
     return _with_gpus(with_missing_levels(same_runs(_with_empty_logs(marked, files, places))))
 
 
 def sources(paths: Iterable[str | Path]) -> list[Source]:
     """Every file that `load` would open, once, under the name that evidence cites; nothing is read."""
-    return [file.source for file in _files([Path(path) for path in paths]) if not file.barred]
+    return [file.source for file in found(paths) if not file.barred]
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def _files(paths: list[Path]) -> list[_File]:
+def _files(paths: list[Path]) -> list[File]:
     """Every file once, by where it really lies, in an order that does not depend on the caller's."""
-    found: dict[Path, list[_File]] = {}
+    found: dict[Path, list[File]] = {}
     for path in paths:
         if not path.exists():
             raise PdkitError(f"{path}: no such file or folder")
         named = not path.is_dir()
         for file, barred in [(path, _barred(path))] if named else _walked(path):
             place = file.parent.resolve() / file.name if barred else file.resolve()
-            made = _File(Source(file, _printable(file)), path.parent if named else path, named, barred)
+            made = File(Source(file, _printable(file)), path.parent if named else path, named, barred)
             found.setdefault(place, []).append(made)
     return [_widest(found[place]) for place in sorted(found)]
 
 
-def _widest(ways: list[_File]) -> _File:
+def _widest(ways: list[File]) -> File:
     """Of several ways to one file the one from the outermost folder, whatever their order."""
     first = min(ways, key=lambda way: (len(way.root.resolve().parts), len(way.source.name), way.source.name))
     return replace(first, named=any(way.named for way in ways))
@@ -133,7 +149,7 @@ def _printable(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", errors="backslashreplace")
 
 
-def _read(file: _File) -> tuple[str | None, Evidence, str | None]:
+def _read(file: File) -> tuple[str | None, Evidence, str | None]:
     """Who read it, what it says, and why it was not read (or what was wrong with it)."""
     nothing, source = Evidence.of(), file.source
     if file.barred:
@@ -178,7 +194,7 @@ def _kind(evidence: Evidence) -> Kind | None:
     return "server" if any(getattr(evidence, name).height for name in _OF_SERVERS) else None
 
 
-def _homes(files: list[tuple[_File, Kind | None]]) -> list[_Home]:
+def _homes(files: list[tuple[File, Kind | None]]) -> list[_Home]:
     """The experiment of each file: the nearest folder with a manifest, or else with client output, at or above it.
 
     A server's log that has none above it belongs to the one experiment that lies beside it, if there is only one.
@@ -194,7 +210,7 @@ def _homes(files: list[tuple[_File, Kind | None]]) -> list[_Home]:
     ]
 
 
-def _beside(file: _File, home: _Home, with_runs: dict[Path, _Home]) -> _Home:
+def _beside(file: File, home: _Home, with_runs: dict[Path, _Home]) -> _Home:
     """The experiment below the nearest folder that holds any, where that is one; else the file's own home."""
     for folder in file.above:
         below = [its for real, its in with_runs.items() if folder in real.parents]
@@ -203,7 +219,7 @@ def _beside(file: _File, home: _Home, with_runs: dict[Path, _Home]) -> _Home:
     return home
 
 
-def _home(file: _File, manifests: set[Path], clients: set[Path]) -> _Home:
+def _home(file: File, manifests: set[Path], clients: set[Path]) -> _Home:
     marked = (real for marks in (manifests, clients) for real in file.above if real in marks)
     real = next(marked, next(iter(file.above)))
     given = file.above[real]
@@ -211,7 +227,7 @@ def _home(file: _File, manifests: set[Path], clients: set[Path]) -> _Home:
     return _Home(real, given, "/".join([file.root.resolve().name or "/", *given.relative_to(file.root).parts]))
 
 
-def _place(file: _File, home: _Home) -> str:
+def _place(file: File, home: _Home) -> str:
     """Its name below its experiment: the same from wherever it is looked at."""
     return _printable(Path(os.path.relpath(file.source.path, home.given)))
 
@@ -224,7 +240,7 @@ def _names(homes: list[_Home]) -> dict[Path, str]:
 
 
 def _settled(
-    evidence: Evidence, file: _File, *, reader: str | None, reason: str | None, home: _Home, experiment: str
+    evidence: Evidence, file: File, *, reader: str | None, reason: str | None, home: _Home, experiment: str
 ) -> Evidence:
     """The evidence of one file, told where it belongs."""
     source = file.source
@@ -244,7 +260,7 @@ def _settled(
 # --- what only all files together say -------------------------------------------------------------------------------
 
 
-def _with_end_markers(evidence: Evidence, files: list[_File]) -> Evidence:
+def _with_end_markers(evidence: Evidence, files: list[File]) -> Evidence:
     """Which runs stand in a log that holds the line that their sweep script prints last."""
     by_name = {file.source.name: file.source for file in files}
     ends = []
@@ -280,7 +296,7 @@ def _with_absent_files(evidence: Evidence) -> Evidence:
     return replace(evidence, sources=pl.concat([evidence.sources, table("sources", rows)]))
 
 
-def _with_empty_logs(evidence: Evidence, files: list[_File], places: dict[str, str]) -> Evidence:
+def _with_empty_logs(evidence: Evidence, files: list[File], places: dict[str, str]) -> Evidence:
     """An empty log is a run without a result where somebody meant it to be one; elsewhere it is listed as empty."""
     empty = evidence.sources.filter(pl.col("reason") == EMPTY)
     meant = {file.source.name for file in files if file.named} | set(evidence.files["path"])

@@ -214,15 +214,20 @@ def _whole(evidence: Evidence, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.
 
 
 def _by_rank(samples: pl.DataFrame) -> pl.DataFrame:
-    return _of_roles(samples, _GENERATING).group_by("run_id", "instance", "rank", "metric").agg(
-        pl.col("value_mean").median().alias("median"),
-        pl.col("value_max").max().alias("most"),
+    """Each gauge of each rank, and the share of the run that its log covers: a rotated log is one server in parts."""
+    first, last = pl.col("first"), pl.col("last")
+    by_rank = _of_roles(samples, _GENERATING).group_by("run_id", "instance", "rank", "metric").agg(
+        pl.col("value_mean").median().alias("median"), pl.col("value_max").max().alias("most"),
+        pl.col("clock").min().alias("first"), pl.col("clock").max().alias("last"),
     )  # fmt: skip
+    whole = last.max().over("run_id", "metric") - first.min().over("run_id", "metric")
+    covers = ((last - first).dt.total_seconds() + 1) / (whole.dt.total_seconds() + 1)
+    return by_rank.with_columns(covers.alias("covers"))
 
 
 def _batch(samples: pl.DataFrame) -> pl.DataFrame:
     """How many requests ran on the servers that generate, all their ranks together."""
-    by_rank = _by_rank(samples)
+    by_rank = _by_rank(samples).with_columns(pl.col("median") * pl.col("covers"))
     median = _across(by_rank, "running_requests", "median", "decode_running_median")
     return _side_by_side([median, _across(by_rank, "running_requests", "most", "decode_running_max")])
 
@@ -370,7 +375,7 @@ def _stated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     for name in ("pool_tok", "tp_size", "pp_size", "dp_size", "reserved_tok"):
         said = settings.filter(pl.col("name") == name).group_by("instance").agg(pl.col("value").max().alias(name))
         about = about.join(said, on="instance", how="left")
-    for name in ("quantization", "dtype", "kv_dtype", "dp_attention"):
+    for name in ("quantization", "kv_dtype", "dp_attention"):
         said = settings.filter(pl.col("name") == name).group_by("instance").agg(pl.col("text").first().alias(name))
         about = about.join(said, on="instance", how="left")
     about = about.join(_inferred_pools(evidence), on="instance", how="left")
@@ -385,7 +390,7 @@ def _stated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
         "run_id", "instance", "role", "reserved_tok",
         pl.coalesce(pl.col("pool_tok") * replicas, "inferred_tok").alias("pool"),
         (pl.col("tp_size") * pl.col("pp_size").fill_null(1) * each).alias("gpus"),
-        pl.coalesce("quantization", "dtype").alias("precision"), kv_bytes.alias("kv_bytes"),
+        pl.col("quantization").alias("precision"), kv_bytes.alias("kv_bytes"),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent / "checks"))
 from given import evidence, judged, outcome
 from servers import START, at, failed, server
 
+from pdkit.copies import without_copies
 from pdkit.evidence import Evidence
 from pdkit.results import Judgement
 
@@ -169,3 +170,46 @@ def test_a_failure_outside_of_every_window_counts_against_nobody():
         run(1, starts=0), run(2, starts=300, lasts=210), works((0, 200), (300, 510)), server(events=late, silent=True)
     )
     assert judgement.facts["failed_transfers"].to_list() == [0.0, 0.0]
+
+
+# --- one server in several files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [(0, 195), (0, 60), (100, 195)], ids=["whole", "its beginning", "its end"])
+def test_a_copy_of_a_servers_log_makes_no_second_server(part: tuple[float, float]):
+    whole = server()
+    within = pl.col("clock").is_between(at(part[0]), at(part[1]))
+    copied = {
+        name: getattr(whole, name)
+        .filter(within)
+        .with_columns(instance=pl.lit("later.log"), source_file=pl.lit("later.log"))
+        for name in ("samples", "events")
+    }
+    copy = Evidence.of(sources=[{"path": "later.log", "experiment": "e", "reader": "sglang_server_log"}], **copied)
+    both = without_copies(Evidence.joined([whole, copy]))
+    assert both.samples["instance"].unique().to_list() == ["decode.log"]
+    reasons = dict(both.sources.select("path", "reason").iter_rows())
+    assert reasons == {"decode.log": None, "later.log": "its lines stand in decode.log as well: counted once"}
+
+
+def test_two_servers_that_do_the_same_work_are_two():
+    one, other = (
+        server(name="decode-0.log"),
+        server(name="decode-1.log", kv_used_tok=801.0, gen_throughput_tok_per_s=199.0),
+    )
+    both = without_copies(Evidence.joined([one, other]))
+    assert both.samples["instance"].n_unique() == 2
+
+
+def test_a_rotated_log_is_one_server_in_parts():
+    """4 ran all the time: two fifths of it in one file, the rest in another."""
+    whole = server()
+    parts = [
+        Evidence.of(
+            samples=whole.samples.filter(pl.col("clock").is_between(at(a), at(b))).with_columns(instance=pl.lit(name)),
+            sources=[{"path": name, "experiment": "e", "reader": "sglang_server_log"}],
+        )
+        for name, a, b in (("decode.log.1", 0, 75), ("decode.log", 80, 195))
+    ]
+    facts = judged(evidence(), *parts).facts
+    assert facts["decode_running_median"].item() == pytest.approx(4, abs=0.1)

@@ -87,6 +87,7 @@ _ARGUMENTS = {
     "tp_size": "tp_size", "dp_size": "dp_size", "pp_size": "pp_size", "disaggregation_mode": "disaggregation_mode",
     "disaggregation_transfer_backend": "transfer_backend", "num_reserved_decode_tokens": "reserved_tok",
     "speculative_algorithm": "speculative", "device": "device", "enable_dp_attention": "dp_attention",
+    "disable_radix_cache": "prefix_cache",
 }  # fmt: skip
 _SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for word, name in _ARGUMENTS.items()} | {
     "pool_tok": r"max_total_num_tokens=(\d+)|(?:KV Cache is allocated|KV cache allocated)\..*#tokens: (\d+)",
@@ -201,7 +202,9 @@ def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("second").get(first), pl.col("line").min().cast(pl.Int64).alias("source_line")
     )
     each = each.with_columns(pl.col("name").str.strip_suffix("_used"))
-    number = pl.col("text").cast(pl.Float64, strict=False)
+    # the one argument that says the opposite of its setting
+    off = pl.when(pl.col("name") == "prefix_cache").then((pl.col("text") == "False").cast(pl.Float64))
+    number = pl.coalesce(off, pl.col("text").cast(pl.Float64, strict=False))
     mode = pl.when((pl.col("name") == "disaggregation_mode") & pl.col("text").is_in(["prefill", "decode"])).then("text")
     return each.with_columns(
         number.alias("value"), pl.when(number.is_null()).then("text").alias("text"), mode.alias("role")

@@ -92,6 +92,12 @@ def test_settings_are_said_once_each_with_their_line():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("said", "on"), [("True", 0), ("False", 1)])
+def test_a_prefix_cache_that_is_disabled_is_off(tmp_path, said, on):
+    settings = read_line(tmp_path, f"{STAMP}server_args={{'tp_size': 1, 'disable_radix_cache': {said}}}").settings
+    assert settings.filter(pl.col("name") == "prefix_cache")["value"].to_list() == [on]
+
+
 def test_no_key_is_kept():
     evidence = load(SAMPLES / "prefill.log")
     assert not any("secret" in str(frame.rows()) for frame in vars(evidence).values())
