@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ _README = """\
 Evidence bundle of the report {name}, made by pdkit {pdkit}
 
 report.html, report.json   the report; the second is the same for machines (docs/check-json.md of pdkit)
-cited.json                 every file:line that report.json cites, and which file in lines/ holds it
+cited.json                 every file:line that the report cites, and which file in lines/ holds it
 lines/NNN.json             the cited lines of one source, each with {context} lines before and behind it
 sources.json               every file that the report looked at: size and sha256
 versions.json              what the report was made with
@@ -97,7 +98,7 @@ def _texts(made: Made, given: list[str | Path]) -> dict[str, str]:
     listed = _listed(document)
     if not listed:
         raise PdkitError(f"{made.name}: its document lists no sources, and a bundle needs their hashes")
-    places, files = _places(document, {one.path for one in listed}), sources(given)
+    places, files = _places([document, unescape(made.page)], {one.path for one in listed}), sources(given)
     there = _there(listed, files)
     read = [one for one in listed if one.path in places and one.sha256]
     quoted = [quotes(there[one], places[one.path]) for one in read]
@@ -141,14 +142,14 @@ def _values(said: object) -> Iterator[object]:
         yield from _values(one)
 
 
-def _places(document: object, files: set[str]) -> Places:
-    """Every `file:line` and `file:line[item]` that a document cites, also within a sentence.
+def _places(report: object, files: set[str]) -> Places:
+    """Every `file:line` and `file:line[item]` that a report cites, also within a sentence, or on its page alone.
 
     What stands in a list of lines counts though the file is none of the sources: the reader shall see that it lacks.
     """
     lengths = sorted({len(file) for file in files}, reverse=True)
     found: Places = {}
-    for said in _values(document):
+    for said in _values(report):
         if isinstance(said, str):
             for place in _in_text(said, files, lengths):
                 _noted(found, place)
@@ -166,11 +167,10 @@ def _noted(found: Places, place: Place) -> None:
 def _in_text(text: str, files: set[str], lengths: list[int]) -> Iterator[Place]:
     """The places in a text; of two names that fit, the longer one is meant."""
     for at in _NUMBERS.finditer(text):
-        before = text[: at.start()]
-        names = (before[-length:] for length in lengths if length <= len(before))
-        name = next((name for name in names if name in files), None)
-        if name and not _PART_OF_A_NAME.fullmatch(before[: -len(name)][-1:]):
-            yield Place(name, int(at[1]), None if at[2] is None else int(at[2]))
+        starts = (at.start() - length for length in lengths if length <= at.start())
+        start = next((start for start in starts if text[start : at.start()] in files), None)
+        if start is not None and not _PART_OF_A_NAME.fullmatch(text[max(0, start - 1) : start]):
+            yield Place(text[start : at.start()], int(at[1]), None if at[2] is None else int(at[2]))
 
 
 # --- what lies on disk ----------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """From a bundle somebody else can check every figure of a report, and learn nothing that is not theirs to know."""
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -262,6 +263,32 @@ def test_two_sides_of_a_document_are_both_found(tmp_path):
     made = bundled(tmp_path, document, one, tmp_path / "b")
     assert made.cited == {f"{one}:1": ["lines/001.json"], f"{other}:1": ["lines/002.json"]}
     assert [made.lines(f"lines/00{side}.json")[0]["text"] for side in (1, 2)] == ["one", "two"]
+
+
+def test_what_the_page_alone_cites_is_there_too(tmp_path, in_repository):
+    parameters: dict[str, report.Value] = {"baseline": [f"{SPLIT}/open-loop/baseline"]}
+    paths = [f"{SPLIT}/open-loop/split"]
+    made = report.build("postmortem", paths, out=tmp_path, parameters=parameters, bundle=True, engine=inprocess.NAME)
+    places = set(re.findall(rf"{SPLIT}/[\w./-]+:\d+", made.html.read_text("utf-8")))
+    assert any("baseline" in place for place in places)
+    assert any("/server/" in place and place not in made.json.read_text("utf-8") for place in places)
+    held = Bundle(made.bundle)
+    for place in places:
+        (name,) = held.cited[place]
+        path, _, number = place.rpartition(":")
+        quote = next(one for one in held.lines(name) if one["line"] == int(number))
+        assert quote["cited"]
+        assert held.json(name)["file"] == path
+        assert "text" in quote or "fields" in quote
+
+
+def test_a_file_whose_name_is_markup_is_found_on_the_page(tmp_path):
+    file = write(tmp_path / "a<b>&.log", ["one"])
+    made = bundle.Made(
+        "mine", f"<p>{html.escape(str(file))}:1</p>", json.dumps({"sources": listed(file)}), NOTEBOOK, False
+    )
+    bundle.write(tmp_path / "mine.zip", made, given=[file])
+    assert Bundle(tmp_path / "mine.zip").cited == {f"{file}:1": ["lines/001.json"]}
 
 
 def test_a_name_that_is_the_end_of_another_is_not_cited_with_it(tmp_path, monkeypatch):
