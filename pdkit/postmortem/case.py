@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import polars as pl
 
@@ -20,6 +20,7 @@ from pdkit.policy import Waiver
 from pdkit.redact import masked, redacted, redacted_waivers
 from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Judgement, Verdict
 
+_Told = TypeVar("_Told", Chain, Capacity)
 _OTHER = "(baseline)"  # behind the name of an experiment of the baseline where the suspect has one of that name
 
 
@@ -64,7 +65,7 @@ class PostMortem:
         """What failed of the suspect, with its level, the gravest first."""
         found = self.of(self.judgement.findings, self.suspect)
         about = self.runs.select("run_id", "level")
-        return found.join(about, on="run_id", maintain_order="left").sort("severity", "rule", maintain_order=True)
+        return about.join(found, on="run_id", maintain_order="left_right").sort("severity", "rule", maintain_order=True)
 
     @cached_property
     def results(self) -> pl.DataFrame:
@@ -80,14 +81,17 @@ class PostMortem:
     @property
     def suspect_chains(self) -> tuple[Chain, ...]:
         """The chains of the suspect's experiments."""
-        mine = set(self.runs["experiment"])
-        return tuple(one for one in self.chains if one.experiment in mine)
+        return tuple(one for one in self.chains if one.experiment not in self._theirs)
 
     @property
     def suspect_capacities(self) -> tuple[Capacity, ...]:
         """The arithmetic of the suspect's experiments."""
-        mine = set(self.runs["experiment"])
-        return tuple(one for one in self.capacities if one.experiment in mine)
+        return tuple(one for one in self.capacities if one.experiment not in self._theirs)
+
+    @property
+    def _theirs(self) -> set[str]:
+        """The baseline's experiments; a folder that holds server logs alone is the suspect's."""
+        return set(self.of(self.judgement.verdicts, self.baseline)["experiment"])
 
     def of(self, frame: pl.DataFrame, runs: Sequence[str]) -> pl.DataFrame:
         """The rows of these runs."""
@@ -115,10 +119,12 @@ def postmortem(
     theirs = _renamed(theirs, set(_experiments(mine)))
     suspect_runs, baseline_runs = _runs(mine), _runs(theirs)
     both = Evidence.joined([mine, theirs])
-    comparison = compare(theirs, mine, thresholds=thresholds, redact=redact) if suspect_runs and baseline_runs else None
+    sides = bool(suspect_runs and baseline_runs)
+    comparison = compare(theirs, mine, thresholds=thresholds, machines=machines, redact=redact) if sides else None
     judgement = judge(
         redacted(both) if redact else both,
         thresholds=thresholds,
+        machines=machines,
         waivers=redacted_waivers(tuple(waivers)) if redact else waivers,
         slos=slos,
     )
@@ -127,8 +133,8 @@ def postmortem(
         judgement=judgement,
         suspect=suspect_runs,
         baseline=baseline_runs,
-        chains=_suspect_first(judgement, suspect_runs, chain(judgement)),
-        capacities=_suspect_first(judgement, suspect_runs, capacity(judgement, machines=machines)),
+        chains=_baseline_last(judgement, baseline_runs, chain(judgement)),
+        capacities=_baseline_last(judgement, baseline_runs, capacity(judgement, machines=machines)),
         comparison=comparison,
     )
 
@@ -162,7 +168,7 @@ def _runs(evidence: Evidence) -> tuple[str, ...]:
     return tuple(evidence.runs["run_id"].drop_nulls().unique(maintain_order=True))
 
 
-def _suspect_first(judgement: Judgement, suspect: Sequence[str], told: tuple[Any, ...]) -> tuple[Any, ...]:
+def _baseline_last(judgement: Judgement, baseline: Sequence[str], told: tuple[_Told, ...]) -> tuple[_Told, ...]:
     """What is told of each experiment, the suspect's before the baseline's."""
-    mine = set(judgement.verdicts.filter(pl.col("run_id").is_in(list(suspect)))["experiment"])
-    return tuple(sorted(told, key=lambda one: one.experiment not in mine))
+    theirs = set(judgement.verdicts.filter(pl.col("run_id").is_in(list(baseline)))["experiment"])
+    return tuple(sorted(told, key=lambda one: one.experiment in theirs))

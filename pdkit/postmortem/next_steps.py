@@ -10,7 +10,7 @@ from pdkit.causes import OUTPUT_RULES
 from pdkit.chain import DIED, MEMORY, PREFILL_MEMORY, Link
 from pdkit.postmortem.case import PostMortem
 from pdkit.postmortem.told import at_levels
-from pdkit.results import DOUBTS, MEASURED
+from pdkit.results import DOUBTS, MEASURED, UNVERIFIED
 from pdkit.rules import CHECKS
 from pdkit.stats import LEAST_REPEATS
 from pdkit.tables.findings import sentence
@@ -90,6 +90,15 @@ def _needed(case: PostMortem, side: Side) -> Iterator[str]:
 
 def _of_results(case: PostMortem) -> Iterator[Task]:
     """What would make it a result that can be held against another."""
+    if case.runs.is_empty():
+        yield Task(
+            "Name the client's output: its log, or the record that it writes.", "Without it nothing is measured."
+        )
+    if (case.runs["verdict"] == UNVERIFIED).any():
+        yield Task(
+            "Keep what shows that text came back: the client's whole output, or its record with --output-details.",
+            "Where a filter or a flag drops the retokenized count, nothing does.",
+        )
     lost = case.runs.filter(~pl.col("verdict").is_in([MEASURED, DOUBTS]))["level"].to_list()
     if lost:
         again = "Run both sides again in turn" if case.baseline else "Run it again"

@@ -9,11 +9,12 @@ import polars as pl
 
 from pdkit.capacity import Capacity, Seen, Side
 from pdkit.causes import OUTPUT_RULES
+from pdkit.chain import DIED, FAILED
 from pdkit.compare import Call, Pair, Setting
 from pdkit.facts import places
 from pdkit.findings import Place
 from pdkit.postmortem.case import PostMortem
-from pdkit.postmortem.told import at_levels, came_back, of_rules, outcomes, placed
+from pdkit.postmortem.told import ERRORS, at_levels, came_back, of_rules, outcomes, placed
 from pdkit.postmortem.verdict import compared
 from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED, Verdict
 from pdkit.stats import LEAST_REPEATS
@@ -23,7 +24,6 @@ from pdkit.tables.layout import Answer, Section, Words
 from pdkit.units import listed, plural, show
 
 _TOLD = 3  # sentences of an answer
-_ERRORS = ("PD601", "PD602", "PD607", "PD603", "PD402", "PD403", "PD406", "PD407", "PD401", "PD107")
 _LIMITS = ("PD801", "PD802", "PD803", "PD804", "PD806", "PD807")
 _HELD_BACK = ("PD606", "PD605", "PD805", "PD615", "PD808")
 _WITNESS = "PD609"  # the servers' own count
@@ -110,16 +110,22 @@ def _all_there(case: PostMortem) -> Iterator[str]:
 
 def _errored(case: PostMortem) -> Answer:
     """Failures on either side; the client's word alone is none."""
-    question, told = "Did it error?", _Told.of(case, *_ERRORS)
+    question, told = "Did it error?", _Told.of(case, *ERRORS)
     if told.sentences:
         said = [*told.sentences[: _TOLD - 1], *_of_client(case)]
         return _answer(question, "Yes", said, tone=_tone(case), lines=told.lines)
+    hard = [link for one in case.suspect_chains for link in one.links if link.seen and link.name in (DIED, FAILED)]
+    if hard:
+        lines = [place for link in hard for place in link.places]
+        said = [*(link.what for link in hard), "no run of a client is joined to it" if case.runs.is_empty() else ""]
+        return _answer(question, "The servers did", said, tone=DOUBTS, lines=lines)
     joined = case.of(case.judgement.windows, case.suspect)
+    client = "" if case.runs.is_empty() else "the client reports no failed request"
     if joined.is_empty():
-        said = ["the client reports no failed request", _NO_LOG]
+        said = [client, _NO_LOG]
         return _answer(question, "Not evaluated", said, tone=UNVERIFIED, lines=_lines(case, "completed"))
     logs = plural(joined["instance"].n_unique(), "server log")
-    said = ["no request failed at the client", f"{logs} hold no failed transfer, no lost session and no crash"]
+    said = [client, f"{logs} tell of no failed transfer, no lost session and no crash"]
     return _answer(question, "No", said, tone=MEASURED, lines=_lines(case, "completed"))
 
 
@@ -173,11 +179,14 @@ def _against(case: PostMortem) -> Iterator[tuple[Seen, Side, float]]:
 
 
 def _beyond(case: PostMortem) -> Iterator[str]:
-    """The claim that is furthest above its ceiling."""
+    """The claim that is furthest above its ceiling, and above that of as many requests as ever fit."""
     found = max(_against(case), key=lambda row: row[2], default=None)
-    if found is None or found[2] <= 1:
+    if found is None:
         return
     seen, side, times = found
+    claimed, most = seen.claimed_tok_per_s or 0, side.ceiling_high_tok_per_s or side.ceiling_tok_per_s or 0
+    if claimed <= most:
+        return
     label = "" if seen.run_id in with_throughput(case.judgement) else f" ({CLAIMED})"
     fits = plural(side.fit.typical, "request") if side.fit else "what fits"
     yield (

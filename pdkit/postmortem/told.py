@@ -8,18 +8,22 @@ import polars as pl
 from pdkit.causes import OUTPUT_RULES
 from pdkit.findings import Place
 from pdkit.postmortem.case import PostMortem
+from pdkit.results import NO_LEVEL
 from pdkit.units import listed, plural
 
 _LEVELS_SHOWN = 4  # of a sentence; a longer sweep is counted
 _PLACES_SHOWN = 6
 LACKING = "refuse", "suspect"
+ERRORS = ("PD601", "PD602", "PD607", "PD603", "PD402", "PD403", "PD406", "PD407", "PD401", "PD107")
 
 
 def at_levels(levels: Sequence[str]) -> str:
     """`at 2 and 4 users`, `at 8 requests/s`; of many, how many they are."""
-    if len(levels) > _LEVELS_SHOWN:
-        return f"at {plural(len(levels), 'level')}"
-    return f"at {listed(_folded(levels))}" if levels else "at no level"
+    named = _folded([level for level in levels if level != NO_LEVEL])
+    if len(named) > _LEVELS_SHOWN:
+        return f"at {plural(len(named), 'level')}"
+    unknown = ["a level that is not stated"] if NO_LEVEL in levels else []
+    return f"at {' and at '.join([*([listed(named)] if named else []), *unknown])}" if levels else "at no level"
 
 
 def _folded(levels: Sequence[str]) -> list[str]:
@@ -54,10 +58,10 @@ def of_rules(
 ) -> Iterator[tuple[str, str, list[str]]]:
     """Each rule that failed, with its sentence and lines at the first level, and how many more levels there are."""
     found = case.findings.filter(pl.col("rule").is_in(rules), pl.col("severity").is_in(severities))
-    for (rule,), rows in found.sort("severity", maintain_order=True).group_by("rule", maintain_order=True):
+    for (rule,), rows in found.group_by("rule", maintain_order=True):
         first = rows.row(0, named=True)
-        more = f" ({plural(rows.height - 1, 'more level')})" if rows.height > 1 else ""
-        level = f"at {first['level']}: " if case.runs.height > 1 else ""
+        more = f", and at {plural(rows.height - 1, 'more level')}" if rows.height > 1 else ""
+        level = f"{at_levels([first['level']])}: " if case.runs.height > 1 else ""
         yield str(rule), f"{level}{first['sentence']}{more} ({rule})", first["lines"]
 
 

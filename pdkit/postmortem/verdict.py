@@ -8,12 +8,12 @@ import polars as pl
 from pdkit.chain import END, Chain
 from pdkit.postmortem.case import PostMortem
 from pdkit.postmortem.next_steps import tasks
-from pdkit.postmortem.told import at_levels, came_back
-from pdkit.results import DOUBTS, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED
+from pdkit.postmortem.told import ERRORS, at_levels, came_back
+from pdkit.results import DOUBTS, FEW, MEASURED, NO_RESULT, NOTHING_TO_JUDGE, UNVERIFIED
 from pdkit.tables.findings import sentence
 from pdkit.tables.layout import Banner, Part, Section, Stage, Stages, Words
 from pdkit.tables.verdicts import banner
-from pdkit.units import listed
+from pdkit.units import listed, plural
 
 _TASKS = 3  # to begin with; all of them have a section of their own
 
@@ -27,7 +27,7 @@ def verdict(case: PostMortem) -> Section:
     head = replace(found, headline=headline(case), verdict=case.worst or NO_RESULT, experiments=ordered)
     parts: list[Part] = [head]
     parts.extend(_why(case))
-    if case.comparison and case.worst != MEASURED:
+    if case.comparison:
         parts.append(Words(f"{compared(case)}.", "Against the baseline"))
     todo = [task.text for task in tasks(case)][:_TASKS]
     if todo and case.worst in (NO_RESULT, UNVERIFIED):
@@ -40,17 +40,30 @@ def headline(case: PostMortem) -> str:
     runs = case.runs
     if runs.is_empty():
         return "No measured result: the suspect's files hold no run that pdkit can read."
+    if runs["experiment"].n_unique() > 1:
+        return _of_several(case)
     of = {word: runs.filter(pl.col("verdict") == word)["level"].to_list() for word in (NO_RESULT, UNVERIFIED)}
     good = runs.filter(pl.col("verdict").is_in([MEASURED, DOUBTS]))["level"].to_list()
     if len(of[NO_RESULT]) == runs.height:
         return f"No measured result: {came_back(case) or _refusal(case)}."
     if of[NO_RESULT]:
-        measured = f"measured {at_levels(good)}" if good else "nothing measured"
+        measured = f"measured {at_levels(good)}" if good else "nothing is measured"
         return f"No measured result {at_levels(of[NO_RESULT])}; {measured}."
     if of[UNVERIFIED]:
         return f"Unverified {at_levels(of[UNVERIFIED])}: nothing shows that text came back."
     doubts = ", with doubts" if (runs["verdict"] == DOUBTS).any() else ""
     return f"Measured {at_levels(good)}{doubts}: the text came back."
+
+
+def _of_several(case: PostMortem) -> str:
+    """The same where the suspect is several experiments, whose levels would be mixed up."""
+    runs, counts = case.runs, dict(case.runs["verdict"].cast(pl.String).value_counts().iter_rows())
+    where = f"{plural(runs.height, 'load point')} in {plural(runs['experiment'].n_unique(), 'experiment')}"
+    if lost := counts.get(NO_RESULT, 0):
+        return f"No measured result at {'any' if lost == runs.height else f'{lost:,}'} of {where}."
+    if unknown := counts.get(UNVERIFIED, 0):
+        return f"Unverified at {unknown:,} of {where}: nothing shows that text came back."
+    return f"Measured at {where}{', with doubts' if counts.get(DOUBTS) else ''}: the text came back."
 
 
 def _refusal(case: PostMortem) -> str:
@@ -59,17 +72,31 @@ def _refusal(case: PostMortem) -> str:
     return grave["sentence"][0] if grave.height else NOTHING_TO_JUDGE
 
 
+def _found(case: PostMortem) -> Iterator[Words]:
+    """Of a suspect that was measured: that nothing was found wrong with it, and what is in doubt."""
+    taken = case.of(case.judgement.published, case.suspect).explode("voided_by").drop_nulls("voided_by")
+    doubted = case.findings.filter(pl.col("severity") == "suspect")["rule"].unique().sort().to_list()
+    rules, failed = sorted(set(taken["voided_by"]) - {FEW}), [rule for rule in doubted if rule in ERRORS]
+    if rules or failed:
+        yield Words(f"The text came back, but {listed([*dict.fromkeys([*rules, *failed])])} failed.", "Found")
+    else:
+        yield Words("Nothing wrong: no text is missing, and no rule took a number away.", "Found")
+    if doubted:
+        yield Words(f"{listed(doubted)} say how far the numbers carry; see Doubts.", "In doubt")
+
+
 def _why(case: PostMortem) -> Iterator[Part]:
     """The chain in one row, and why there is no text; of a healthy suspect, which doubts there are."""
-    for chain in case.suspect_chains:
-        if brief := tuple(_stages(chain)):
-            yield Stages("What led to what", brief, is_brief=True)
-    causes = case.of(case.judgement.causes, case.suspect)["sentence"].unique(maintain_order=True).to_list()
-    if causes:
-        yield Words(f"{sentence('; '.join(causes))}.", "Why")
-    doubted = case.findings.filter(pl.col("severity") == "suspect")["rule"].unique().sort().to_list()
-    if case.worst == DOUBTS and doubted:
-        yield Words(f"{listed(doubted)}; each stands under Doubts, and none takes the text away.", "Doubts")
+    told = {chain.title: stages for chain in case.suspect_chains if (stages := tuple(_stages(chain)))}
+    for title, stages in told.items():
+        names = " → ".join(stage.title for stage in stages)
+        yield Words(names, title) if len(told) > 1 else Stages("What led to what", stages, is_brief=True)
+    found = case.of(case.judgement.causes, case.suspect)
+    for _, rows in found.group_by("cause", maintain_order=True):
+        more = f"; likewise at {plural(rows.height - 1, 'more level')}" if rows.height > 1 else ""
+        yield Words(f"{sentence(rows['sentence'][0])}{more}.", "Why")
+    if case.worst in (MEASURED, DOUBTS):
+        yield from _found(case)
 
 
 def _stages(chain: Chain) -> Iterator[Stage]:
@@ -77,8 +104,11 @@ def _stages(chain: Chain) -> Iterator[Stage]:
     links = [link for link in chain.links if link.is_cause and link.name != END]
     if len(links) < 2:
         return
-    for link in links:
-        yield Stage(f"{link.when:%H:%M:%S}" if link.when else "", link.name, link.what, link.how)
+    before = links[0].when
+    for link in links:  # a run is dated by its start, which may lie before what went wrong in it
+        late = link.when is not None and (before is None or link.when >= before)
+        yield Stage(f"{link.when:%H:%M:%S}" if late else "", link.name, link.what, link.how)
+        before = link.when if late else before
 
 
 def compared(case: PostMortem) -> str:

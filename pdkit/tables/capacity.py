@@ -15,10 +15,10 @@ _STEPS = (Column("What"), Column("Arithmetic"), Column("Result", number=True), C
 _SEEN = (
     Column("Level"),
     Column("In flight", number=True),
-    Column("Fit on decode", number=True),
+    Column("Fit on decode"),
     Column("Ran (median)", number=True),
     Column("Ran (most)", number=True),
-    Column("Printed throughput", number=True),
+    Column("Printed throughput"),
     Column("Of the most it can give", number=True),
 )
 

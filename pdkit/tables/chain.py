@@ -51,11 +51,12 @@ def _known(chain: Chain) -> Iterator[str]:
     unknown = [link for link in chain.links if link.how == "not evaluated"]
     absent = [link.name for link in chain.links if link.how == "not seen"]
     seen = sum(link.how == "seen" for link in chain.links)
-    yield f"{plural(seen, 'link')} seen in log lines; times are those of the servers' own clocks."
+    yield f"{plural(seen, 'link')} seen in log lines, on the servers' own clocks."
     if inferred:
         yield f"Inferred: {listed(inferred)}."
     if absent:
         yield f"Looked for and not seen: {listed(absent)}."
     for link in unknown:
         yield f"{sentence(link.name)}: not evaluated, needs {link.needs}."
-    yield "That one link led to the next is inferred from their order, from servers that were joined to one clock."
+    if sum(link.is_cause for link in chain.links) > 1:
+        yield "That one link led to the next is inferred from their order; no log says it."
