@@ -21,6 +21,7 @@ _FORMATS = ["text", "json", "sarif", "junit", "github", "markdown"]  # modules o
 _SILENT_S = 1.0  # work that takes longer says what it does
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 _THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
+_MACHINE = click.option("--machine", type=click.Path(path_type=Path), help="TOML file with your own GPUs and models.")
 _WAIVERS = click.option("--waivers", type=click.Path(path_type=Path), help="TOML file with findings that you accept.")
 _SLOS = click.option("--slo", "slos", multiple=True, metavar="METRIC=MS", help="Count goodput, as in ttft_ms=500.")
 _REDACT = click.option("--redact", is_flag=True, help="Mask hosts, addresses and paths.")
@@ -57,6 +58,7 @@ def main() -> None:
 )
 @click.option("--strict", is_flag=True, help="Doubts fail as well.")
 @_THRESHOLDS
+@_MACHINE
 @_WAIVERS
 @_SLOS
 @_REDACT
@@ -67,6 +69,7 @@ def check(
     tables: Path | None,
     strict: bool,
     thresholds: Path | None,
+    machine: Path | None,
     waivers: Path | None,
     slos: tuple[str, ...],
     redact: bool,
@@ -84,7 +87,7 @@ def check(
     """
     from importlib import import_module
 
-    judgement = _judged(paths, thresholds=thresholds, waivers=waivers, slos=slos, redact=redact)
+    judgement = _judged(paths, thresholds=thresholds, machine=machine, waivers=waivers, slos=slos, redact=redact)
     if tables:
         from pdkit.export import write_tables
 
@@ -116,6 +119,7 @@ def check(
 )
 @click.option("--bundle", is_flag=True, help="Also write NAME.zip: the report with the lines that it cites.")
 @_THRESHOLDS
+@_MACHINE
 @_WAIVERS
 @_SLOS
 @_REDACT
@@ -128,6 +132,7 @@ def report(
     given: tuple[str, ...],
     bundle: bool,
     thresholds: Path | None,
+    machine: Path | None,
     waivers: Path | None,
     slos: tuple[str, ...],
     redact: bool,
@@ -142,7 +147,8 @@ def report(
     """
     from pdkit import report as reports
 
-    files = {name: str(file) for name, file in (("thresholds", thresholds), ("waivers", waivers)) if file}
+    named = (("thresholds", thresholds), ("machine", machine), ("waivers", waivers))
+    files = {name: str(file) for name, file in named if file}
     options = {"title": title, "redact": redact or None, "slos": list(slos) or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
     with _progress(f"running {name} on {len(paths)} path(s)"):
@@ -181,6 +187,7 @@ def report(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to print it."
 )
 @_THRESHOLDS
+@_MACHINE
 @_REDACT
 def compare(
     *,
@@ -191,6 +198,7 @@ def compare(
     metric: str,
     form: str,
     thresholds: Path | None,
+    machine: Path | None,
     redact: bool,
 ) -> None:
     """Hold the runs in CANDIDATE against those in BASELINE (each a file or a folder), level by level.
@@ -206,12 +214,14 @@ def compare(
     """
     from pdkit import compare as comparing
     from pdkit.formats import comparison as formats
+    from pdkit.machines import read_machines
     from pdkit.policy import read_thresholds
 
     bounds = read_thresholds(thresholds) if thresholds else None
     with _progress("comparing"):
         sides = _evidence((baseline, *baselines)), _evidence((candidate, *candidates))
-        compared = comparing.compare(*sides, metric=metric, thresholds=bounds, redact=redact)
+        own = read_machines(machine) if machine else None
+        compared = comparing.compare(*sides, metric=metric, thresholds=bounds, machines=own, redact=redact)
     click.echo({"text": formats.text, "json": formats.json}[form](compared), nl=False)
     sys.exit(0 if compared.is_comparable else 1)
 
@@ -262,15 +272,18 @@ def _judged(
     *,
     thresholds: Path | None,
     redact: bool,
+    machine: Path | None = None,
     waivers: Path | None = None,
     slos: tuple[str, ...] = (),
 ) -> "Judgement":
     from pdkit.goodput import read_slos
     from pdkit.judge import judge
+    from pdkit.machines import read_machines
     from pdkit.policy import read_thresholds, read_waivers
 
     bounds = read_thresholds(thresholds) if thresholds else None
     accepted = read_waivers(waivers) if waivers else ()
+    own = read_machines(machine) if machine else None
     bounds_in_ms = read_slos(slos)
     with _progress(f"reading {len(paths)} path(s)"):
         evidence = _evidence(paths)
@@ -279,7 +292,7 @@ def _judged(
 
         evidence, accepted = redacted(evidence), redacted_waivers(accepted)
     with _progress(f"judging {evidence.runs.height} sightings"):
-        return judge(evidence, thresholds=bounds, waivers=accepted, slos=bounds_in_ms)
+        return judge(evidence, thresholds=bounds, waivers=accepted, slos=bounds_in_ms, machines=own)
 
 
 def _evidence(paths: tuple[Path, ...]) -> "Evidence":

@@ -19,6 +19,7 @@ from pdkit.evidence import Evidence
 from pdkit.facts import base_names, one_listing, places
 from pdkit.findings import Findings, Place, Result, Run
 from pdkit.judge import Thresholds, judge
+from pdkit.machines import Machines
 from pdkit.metrics import METRICS
 from pdkit.redact import redacted
 from pdkit.results import DOUBTS, MEASURED, NO_LEVEL, NO_RESULT, UNVERIFIED, Judgement
@@ -370,6 +371,7 @@ def compare(
     *,
     metric: str = _RECEIVED,
     thresholds: Thresholds | None = None,
+    machines: Machines | None = None,
     redact: bool = False,
 ) -> Comparison:
     """Both sides held against each other, level by level.
@@ -387,7 +389,7 @@ def compare(
     _apart(baseline, candidate)
     both = Evidence.joined([_sided(baseline, "baseline"), _sided(candidate, "candidate")])
     evidence = redacted(both) if redact else both
-    alone = judge(evidence, thresholds=thresholds)
+    alone = judge(evidence, thresholds=thresholds, machines=machines)
     levels, unpaired = _levels(alone)
     if not levels:
         return Comparison((), unpaired, alone, metric)
@@ -395,12 +397,12 @@ def compare(
     base_of = {run: level.lead for level in levels for run in level.held}
     first_tokens = _first_tokens(alone, [run for level in levels for run in level.repeats])
     beside = {run: said for level in levels for run, said in _beside(level, alone, first_tokens).items()}
-    judgement = judge(evidence, thresholds=thresholds, pairs=Pairs(base_of, refused, _rows(beside)))
+    judgement = judge(evidence, thresholds=thresholds, machines=machines, pairs=Pairs(base_of, refused, _rows(beside)))
     pairs = _compared(judgement, levels, metric)
     # only now is it known which levels are comparable, so which are called and count among each other
     if called := _facts_of_calls(pairs):
         rows = _rows({run: said | called.get(run, {}) for run, said in beside.items()})
-        judgement = judge(evidence, thresholds=thresholds, pairs=Pairs(base_of, refused, rows))
+        judgement = judge(evidence, thresholds=thresholds, machines=machines, pairs=Pairs(base_of, refused, rows))
         pairs = _compared(judgement, levels, metric)
     return Comparison(
         tuple(_plain(_with_first_tokens(pair, first_tokens)) for pair in pairs), unpaired, judgement, metric

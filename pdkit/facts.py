@@ -6,6 +6,7 @@ import polars as pl
 
 from pdkit.evidence import PLACE, SCHEMAS, Evidence
 from pdkit.limits import GPU_FACTS, LIMITS, MACHINE_FACTS, MODEL_FACTS, machine_facts
+from pdkit.machines import Machines
 from pdkit.metrics import METRICS
 from pdkit.rules import NEIGHBOURS, Pairs, c
 from pdkit.served import SERVED, SERVED_WORDS, served, served_places
@@ -186,7 +187,7 @@ DERIVED |= LIMITS
 _OF_METRICS = tuple(name for name in METRICS if name not in DERIVED)  # what a log can state
 
 
-def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
+def facts(evidence: Evidence, *, pairs: Pairs | None = None, machines: Machines | None = None) -> pl.DataFrame:
     """One row a run: every declared fact, `<fact>__res` beside every number, and its neighbours' facts."""
     stated = best_claims(evidence).collect().lazy()
     parts = pl.collect_all(
@@ -207,7 +208,7 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
     told = served(evidence, joined(evidence, placed), placed.select("run_id", "experiment", "topology"))
-    placed = _with_machines(placed.join(told, on="run_id", how="left", maintain_order="left"), evidence)
+    placed = _with_machines(placed.join(told, on="run_id", how="left", maintain_order="left"), evidence, machines)
     return (
         derived(_with_base(placed.lazy(), pairs or Pairs()), paired=bool(pairs and pairs.base_of))
         .sort(*ORDER, nulls_last=True)
@@ -215,10 +216,10 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None) -> pl.DataFrame:
     )
 
 
-def _with_machines(wide: pl.DataFrame, evidence: Evidence) -> pl.DataFrame:
+def _with_machines(wide: pl.DataFrame, evidence: Evidence, machines: Machines | None) -> pl.DataFrame:
     """With what GPU and model allow at most; null where either is not known."""
-    machines = machine_facts(wide, settings=evidence.settings)
-    return wide.join(machines, on="run_id", how="left", maintain_order="left")
+    allowed = machine_facts(wide, settings=evidence.settings, machines=machines)
+    return wide.join(allowed, on="run_id", how="left", maintain_order="left")
 
 
 def joined(evidence: Evidence, wide: pl.DataFrame) -> Joined:

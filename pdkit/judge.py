@@ -12,6 +12,7 @@ from pdkit.conclusions import conclusions
 from pdkit.evidence import Evidence
 from pdkit.facts import DERIVED, RES, base_names, best_claims, derived, facts, joined, one_listing
 from pdkit.goodput import goodput
+from pdkit.machines import Machines
 from pdkit.metrics import METRICS
 from pdkit.parts import register_checks
 from pdkit.policy import Waiver
@@ -35,18 +36,20 @@ def judge(
     pairs: Pairs | None = None,
     waivers: Sequence[Waiver] = (),
     slos: Mapping[str, float] | None = None,
+    machines: Machines | None = None,
 ) -> Judgement:
     """What every rule says of every run, and what may be published of it.
 
     `thresholds` maps a rule id to bounds by severity, `{"PD110": {"refuse": below(0.9)}}`; a severity that a rule does
     not have is not added. `pairs` names the run that each is compared with: without it, rules about pairs do not apply.
     `slos` maps a latency of a request to its bound in ms, `{"ttft_ms": 500}`: goodput is counted against all of them.
+    `machines` are GPUs and models in place of the table that pdkit ships.
     `waivers` are marked where their findings are shown; they change no verdict and no number.
     """
     register_checks()
     checks = [check.tightened(dict((thresholds or {}).get(check.id, {}))) for _, check in sorted(CHECKS.items())]
     views = [View(check, number, rule) for check in checks for number, rule in enumerate(check.views)]
-    wide = facts(evidence, pairs=pairs)
+    wide = facts(evidence, pairs=pairs, machines=machines)
     over_runs, over_requests = ([view for view in views if view.rule.grain == grain] for grain in ("run", "request"))
     over_pairs = [] if pairs and pairs.base_of else [view for view in over_runs if view.about_pair]
     over_runs = [view for view in over_runs if view not in over_pairs]
