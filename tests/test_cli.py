@@ -78,8 +78,8 @@ def test_a_planned_level_that_is_missing_fails(tmp_path):
 
 def test_a_machine_of_ones_own_moves_the_physical_limits(tmp_path):
     """751.85 tok/s is beyond an L4, and within a card with a hundred times its bandwidth."""
-    said = 'name = "L4"\nsource = "made up"\nmemory_gib = 24\nbandwidth_tb_per_s = 30\nbf16_tflops = 99999\nfp8_tflops = 99999'
-    mine = write(tmp_path / "own.toml", f"[[gpu]]\n{said}\n")
+    peaks = "bandwidth_tb_per_s = 30\nbf16_tflops = 99999\nfp8_tflops = 99999"
+    mine = write(tmp_path / "own.toml", f'[[gpu]]\nname = "L4"\nsource = "made up"\nmemory_gib = 24\n{peaks}\n')
     split = "data/split-l4-qwen3-8b/open-loop/split"
     ours, theirs = (pdkit("check", split, *options).output for options in (("--machine", mine), ()))
     assert "PD802" in theirs
