@@ -1,6 +1,6 @@
 """When each run was on each server: what joins a client's numbers to the logs of servers that know nothing of it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import combinations, pairwise
@@ -19,6 +19,7 @@ WINDOWS_SCHEMA = pl.Schema({
 UNJOINED_SCHEMA = pl.Schema(
     {"experiment": pl.String(), "instance": pl.String(), "why": pl.String(), "said": pl.String()}
 )
+BY_MANIFEST = "manifest"
 NO_RUN, CLOCKS, UNCLEAR = "no run", "clocks", "unclear"  # why an instance belongs to no run
 
 _ACTIVE_GAUGES = ("running_requests", "new_requests", "gen_throughput_tok_per_s")
@@ -98,8 +99,9 @@ def windows(evidence: Evidence, wide: pl.DataFrame) -> Joined:
     for experiment, mine in servers.items():
         runs = _runs(wide.filter(pl.col("experiment") == experiment), order)
         each = [_joined(server, runs) for server in mine]
+        shift = _common_shift(mine, each, runs)
         for server, alone in zip(mine, each, strict=True):
-            found = _idle(server, alone, runs, beside=zip(mine, each, strict=True))
+            found = _beside(server, alone, runs, shift)
             if isinstance(found, _Apart):
                 unjoined.append({"experiment": experiment, "instance": server.instance, **vars(found)})
                 continue
@@ -165,8 +167,7 @@ def _joined(server: _Server, runs: list[_Run]) -> list[_Found] | _Apart:
     """The windows of the runs on one server, or why there are none."""
     if not runs:
         return _Apart(NO_RUN, "no run of a client lies beside this log")
-    timed = [run for run in runs if run.starts and run.ends]
-    if timed:
+    if timed := _timed(runs):
         return _by_manifest(server, timed)
     if len(runs) == 1 and not _shows_more(server, runs[0]):
         last = server.seconds[-1] + timedelta(seconds=1)
@@ -182,35 +183,47 @@ def _by_manifest(server: _Server, runs: list[_Run]) -> list[_Found] | _Apart:
     shift = next(shift for shift in _SHIFTS_H if overlap[shift] >= _NEARLY * most)
     zone = f"; the server's clock is {shift:+d} h from UTC" if shift else ""
     return [
-        _Found(run, *_shifted(run, shift), shift, "manifest", f"the times in sweep.toml{zone}")
+        _Found(run, *_shifted(run, shift), shift, BY_MANIFEST, f"the times in sweep.toml{zone}")
         for run in runs
     ]  # fmt: skip
 
 
-def _idle(
-    server: _Server,
-    found: "list[_Found] | _Apart",
-    runs: list[_Run],
-    *,
-    beside: "Iterable[tuple[_Server, list[_Found] | _Apart]]",
-) -> "list[_Found] | _Apart":
-    """A server that did nothing in the runs' times, on the clock of the servers beside it that did something.
+def _common_shift(servers: list[_Server], each: list[list[_Found] | _Apart], runs: list[_Run]) -> int | None:
+    """The shift that most work of prefill and decode servers fits; they keep local time, a router may keep UTC."""
+    fits: dict[int, int] = {}
+    for server, found in zip(servers, each, strict=True):
+        if isinstance(found, list) and server.role != "router" and found[0].way == BY_MANIFEST:
+            shift = found[0].shift_h
+            fits[shift] = fits.get(shift, 0) + _overlap(server, _timed(runs), shift)
+    return max(fits, key=lambda shift: (fits[shift], -abs(shift)), default=None)
 
-    A decode server whose peer is dead is idle: that nothing happened on it is the finding.
+
+def _beside(
+    server: _Server, found: list[_Found] | _Apart, runs: list[_Run], shift: int | None
+) -> list[_Found] | _Apart:
+    """What was found of a server alone, held against the clock of the servers beside it.
+
+    A decode server whose peer is dead is idle: that nothing happened on it is the finding. One whose work fits another
+    hour alone may be idle as well, or in another zone: only several runs, all of which it fits, tell.
     """
-    if not isinstance(found, _Apart) or found.why != CLOCKS:
+    timed = _timed(runs)
+    if server.role == "router" or shift is None or not timed:
         return found
-    shifts = {its[0].shift_h for other, its in beside if isinstance(its, list) and its and other.role != "router"}
-    timed = [run for run in runs if run.starts and run.ends]
-    if len(shifts) != 1 or server.role == "router":
-        return found
-    shift = shifts.pop()
+    if isinstance(found, list):
+        own = found[0].shift_h
+        if own == shift or (len(timed) > 1 and all(_overlap(server, [run], own) for run in timed)):
+            return found
+        return _Apart(CLOCKS, f"its work fits the times in sweep.toml at {own:+d} h, that beside it at {shift:+d} h")
     first, last = _shifted(timed[0], shift)[0], _shifted(timed[-1], shift)[1]
     near = timedelta(hours=_NEAR_H)
-    if server.seconds[-1] < first - near or server.seconds[0] > last + near:
+    if found.why != CLOCKS or server.seconds[-1] < first - near or server.seconds[0] > last + near:
         return found
     said = "the times in sweep.toml, on the clock of the server beside it: this one did nothing then"
-    return [_Found(run, *_shifted(run, shift), shift, "manifest", said) for run in timed]
+    return [_Found(run, *_shifted(run, shift), shift, BY_MANIFEST, said) for run in timed]
+
+
+def _timed(runs: list[_Run]) -> list[_Run]:
+    return [run for run in runs if run.starts and run.ends]
 
 
 def _shifted(run: _Run, hours: int) -> tuple[datetime, datetime]:

@@ -93,6 +93,20 @@ def test_a_server_that_did_nothing_in_the_run_is_joined_by_the_clock_of_the_one_
     assert "this one did nothing then" in idle["said"]
 
 
+def test_work_an_hour_off_is_not_taken_for_that_of_the_run_where_the_server_beside_it_disagrees():
+    """It may have been idle, and busy with something else an hour before."""
+    judgement = judged(run(1, starts=0), works((0, 200), role="prefill"), works((-3600, -3400), role="decode"))
+    assert judgement.windows["instance"].to_list() == ["prefill.log"]
+    assert judgement.unjoined["said"].item() == "its work fits the times in sweep.toml at -1 h, that beside it at +0 h"
+
+
+def test_a_server_in_another_zone_is_told_by_several_runs():
+    prefill, decode = works((0, 200), (300, 510), role="prefill"), works((28800, 29000), (29100, 29310))
+    judgement = judged(run(1, starts=0), run(2, starts=300, lasts=210), prefill, decode)
+    shifts = dict(judgement.windows.select("instance", "shift_h").unique().iter_rows())
+    assert shifts == {"prefill.log": 0, "decode.log": 8}
+
+
 # --- without times --------------------------------------------------------------------------------------------------
 
 

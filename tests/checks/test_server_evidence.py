@@ -1,7 +1,9 @@
 """PD6xx: each rule fires on a fault in the servers' logs, and is quiet where the log has a good reason."""
 
+from datetime import UTC, timedelta
 from typing import Any
 
+import polars as pl
 import pytest
 from given import evidence, judged, outcome, said, verdict
 from servers import at, failed, server
@@ -125,6 +127,19 @@ def test_tokens_before_the_first_and_after_the_last_line_are_given_the_benefit()
     """195 s of 40 tok/s are 7,800 tokens; 80 steps of at most 8 requests (twice the mean) are 640 more."""
     judgement = judged(evidence(), server(gen_throughput_tok_per_s=40.0))
     assert said(judgement, "PD609") == "the servers generated at most 8,440 of 40,000 tokens (21%)"
+
+
+def test_a_server_without_a_line_in_the_run_did_no_40_steps():
+    """40 steps of at most 8 requests (twice the mean in flight) are 320 tokens."""
+    before = server().samples.with_columns(pl.col("clock") - timedelta(minutes=30))
+    idle = Evidence.of(
+        samples=before, sources=[{"path": "decode.log", "experiment": "e", "reader": "sglang_server_log"}]
+    )
+    level = {"experiment": "e", "concurrency": 4.0, "source_file": "sweep.toml", "source_line": 1}
+    starts, ends = (at(s).replace(tzinfo=UTC) for s in (0, 200))
+    planned = Evidence.of(plan=[level | {"started_at": starts, "ended_at": ends}])
+    judgement = judged(evidence(), server(role="prefill"), idle, planned)
+    assert said(judgement, "PD609") == "the servers generated at most 320 of 40,000 tokens (1%)"
 
 
 def test_a_server_that_made_the_tokens_makes_missing_text_a_matter_of_the_client():
