@@ -283,7 +283,7 @@ def test_every_rule_has_a_whole_page():
         ("readers", ["sglang_bench_log", "sglang_bench_record", "sweep_manifest"]),
         ("checks", ["PD101", "PD201", "PD901"]),
         ("charts", ["throughput_vs_received", "ttft_by_concurrency"]),
-        ("reports", ["sweep_review"]),
+        ("reports", ["sweep_review", "postmortem"]),
     ],
 )
 def test_list_names_what_there_is(what, names):

@@ -251,6 +251,7 @@ def test_parameters_are_read_without_running_the_notebook():
         "thresholds": (None, "str | None"),
         "waivers": (None, "str | None"),
         "slos": ([], "list[str]"),
+        "machine": (None, "str | None"),
         "redact": (False, "bool"),
     }
 
@@ -323,8 +324,9 @@ def test_the_front_door_says_what_it_has():
         _ = pdkit.lode
 
 
-def test_every_parameter_of_a_report_is_shown_on_its_page():
-    notebook = nbformat.read(Path(__file__).parents[1] / "notebooks" / "sweep_review.ipynb", as_version=4)
+@pytest.mark.parametrize("notebook_name", sorted(report.known()))
+def test_every_parameter_of_a_report_is_shown_on_its_page(notebook_name):
+    notebook = nbformat.read(Path(__file__).parents[1] / "notebooks" / f"{notebook_name}.ipynb", as_version=4)
     shown = next(cell.source for cell in notebook.cells if cell.id == "versions")
-    for name in report.parameters_of("sweep_review"):
+    for name in report.parameters_of(notebook_name):
         assert f"{name}={name}" in shown

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import polars as pl
@@ -17,6 +18,12 @@ from pdkit.results import CLAIMED, NO_RESULT, Judgement
 
 SPLIT = "data/split-l4-qwen3-8b"
 SECTIONS = ("banner", "no_measured_result", "measured", "doubts", "rule_table", "not_checked", "sources", "versions")
+SERVER_SECTIONS = {
+    "chain_table": lambda judgement: tables.chain_table(pdkit.chain(judgement)),
+    "capacity_table": lambda judgement: tables.capacity_table(judgement, pdkit.capacity(judgement)),
+    "watch": tables.watch,
+    "windows": tables.windows,
+}
 EVIL = "<script>alert(1)</script>"
 
 
@@ -180,6 +187,45 @@ def test_every_section_can_say_that_there_is_nothing(name):
     section = getattr(tables, name)(judge(Evidence.of()))
     assert str(section)
     assert f"section-{name}" in html(section)
+
+
+@pytest.mark.parametrize("name", SERVER_SECTIONS)
+def test_every_section_on_servers_can_say_that_there_is_nothing(name):
+    section = SERVER_SECTIONS[name](judge(Evidence.of()))
+    assert str(section)
+    assert f"section-{name}" in html(section)
+
+
+def test_what_servers_log_stays_text():
+    place = {"source_file": f"{EVIL}.log", "source_line": 1}
+    at = datetime(2026, 8, 21, 9)
+    about = {"experiment": EVIL, "instance": EVIL, "role": "prefill", "clock": at} | place
+    run = {"run_id": "r", "seen_id": "r", "experiment": EVIL, "reader": "x", "complete": True} | place
+    died = {"kind": "session_failed", "count": 1.0, "subject": EVIL, "text": EVIL}
+    failed = {"kind": "transfer_failed", "count": 1.0, "subject": EVIL, "text": EVIL}
+    judgement = judge(
+        Evidence.of(
+            runs=[run],
+            events=[about | died, about | failed],
+            settings=[about | {"name": "pool_tok", "value": 2925.0}, about | {"name": "device", "text": EVIL}],
+        )
+    )
+    page = "".join(html(section(judgement)) for section in SERVER_SECTIONS.values())
+    assert "<script" not in page
+    assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 3
+
+
+def test_a_printed_throughput_stands_in_the_capacity_only_with_its_label(split):
+    text = html(SERVER_SECTIONS["capacity_table"](split))
+    assert f"751.85 tok/s {CLAIMED}" in text
+    assert text.count("751.85") == 1
+    assert "98.15 tok/s</td>" in text  # 8 users, swapped: measured
+
+
+def test_a_link_that_nobody_could_see_says_which_log_would_show_it(in_repository):
+    judgement = judged("data/split-l4-qwen3-8b/original/server/prefill.log")
+    text = str(tables.chain_table(pdkit.chain(judgement)))
+    assert "Memory short on decode: not evaluated, needs the decode log." in text
 
 
 def test_plain_text_and_html_say_the_same(split):

@@ -21,6 +21,7 @@ from pdkit.charts.theme import (
     layered,
     picture,
 )
+from pdkit.machines import Machines
 from pdkit.metrics import METRICS
 from pdkit.parts import chart
 from pdkit.results import CLAIMED, Judgement
@@ -42,7 +43,7 @@ _TOLD = [
 
 
 @chart(question=_TITLE, evidence=True)
-def capacity(judgement: Judgement) -> Picture:
+def capacity(judgement: Judgement, *, machines: Machines | None = None) -> Picture:
     """Each row is a level: the pale bar is what was asked for, a line in the colour of a side is what fits into it.
 
     The band around a line is what fits for other draws of prompts. What of a bar lies beyond the line of decode waits
@@ -51,7 +52,7 @@ def capacity(judgement: Judgement) -> Picture:
     most that the memory of the GPU allows for so many requests, with the precision of the weights in brackets.
     """
     runs = _runs(judgement)
-    known = [one for one in arithmetic(judgement) if any(side.fit for side in one.sides)]
+    known = [one for one in arithmetic(judgement, machines=machines) if any(side.fit for side in one.sides)]
     if not known:
         lack = "No log states how many tokens the KV pool of a server holds, or no prompt lengths are known."
         return in_words(lack, title=_TITLE, notes=[provenance(runs)])
