@@ -2,6 +2,8 @@
 
 import json
 import random
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 REQUESTS_A_RECORD = 40_000
@@ -98,3 +100,64 @@ Output token throughput (tok/s):         {tokens / seconds:.2f}
 Mean TTFT (ms):                          55.00
 Median TTFT (ms):                        54.00
 =================================================="""
+
+
+# --- logs of a split server -----------------------------------------------------------------------------------------
+
+_LINES_A_SECOND = 50
+_SECONDS_OF_A_LOG = 47_000  # at scale 1: 2.35 million lines, 500 MB
+_DAY = datetime(2026, 11, 2, 8, 0, 0)
+_DECODE_BATCH = (
+    "Decode batch, #running-req: {running}, #token: {tokens}, token usage: {usage:.2f}, accept len: 2.{any:02d}, "
+    "pre-allocated usage: 0.{any:02d}, #prealloc-req: {waiting}, #transfer-req: {moving}, #retracted-req: 0, "
+    "cuda graph: {graph}, gen throughput (token/s): {speed:.2f}, #queue-req: {queued}"
+)
+_PREFILL_BATCH = (
+    "Prefill batch, #new-seq: {moving}, #new-token: {tokens}, #cached-token: {any}, token usage: {usage:.2f}, "
+    "#running-req: 0, #queue-req: {queued}, #pending-token: 0, #bootstrap-req: {waiting}, #inflight-req: {running}, "
+    "#optimistic-req: 0, cuda graph: {graph}, input throughput (token/s): {speed:.2f}"
+)
+_FAILED = {
+    "decode": "Decode transfer failed for request rank={rank} decode_req.req.rid='{room:x}' "
+    "decode_req.req.bootstrap_room={room} with exception KVTransferError(bootstrap_room={room}): "
+    "Failed to get kvcache from prefill instance, it might be dead",
+    "prefill": "Prefill transfer failed for request rank={rank} req.rid='{room:x}' req.bootstrap_room={room} with "
+    "exception KVTransferError(bootstrap_room={room}): Failed to send kv chunk of {room} to 192.0.2.41:42117",
+}
+_SAID_FIRST = """\
+[2026-11-02 07:59:01] server_args=ServerArgs(model_path='/models/m-8b', quantization='fp8', tp_size=1, dp_size=2, \
+num_reserved_decode_tokens=512, disaggregation_mode='{role}', disaggregation_transfer_backend='mooncake')
+[2026-11-02 07:59:22 DP0 TP0] max_total_num_tokens=402925, chunked_prefill_size=8192, max_running_requests=2048, \
+context_len=40960
+[2026-11-02 07:59:33] The server is fired up and ready to roll!
+"""
+
+
+def server_pair(folder: Path, *, scale: float) -> Path:
+    """1 GB at scale 1: the logs of a decode and a prefill server of two replicas, 13 hours at 50 lines a second."""
+    home = folder / "servers"
+    home.mkdir()
+    for role in ("decode", "prefill"):
+        with (home / f"{role}.log").open("w") as file:
+            file.write(_SAID_FIRST.format(role=role))
+            for second in range(max(1, round(_SECONDS_OF_A_LOG * scale))):
+                stamp = (_DAY + timedelta(seconds=second)).strftime("[%Y-%m-%d %H:%M:%S")
+                file.writelines(_second_of_server(role, stamp, second))
+    return home
+
+
+def _second_of_server(role: str, stamp: str, second: int) -> Iterator[str]:
+    """What one server writes in one second: one line in three of its access log, and every fifth second a failure."""
+    chance = random.Random(second)
+    if second % 5 == 0:
+        yield from (f"{stamp} DP0 TP{rank}] {_FAILED[role].format(rank=rank, room=second + 1000)}\n" for rank in (0, 1))
+    for number in range(_LINES_A_SECOND):
+        if number % 3 == 0:
+            status = "200 OK" if number % 48 else "500 Internal Server Error"
+            yield f'{stamp}] INFO:     192.0.2.9:{40000 + number} - "POST /generate HTTP/1.1" {status}\n'
+        else:
+            some = chance.random()
+            yield f"{stamp} DP{number % 2} TP0] " + (_DECODE_BATCH if role == "decode" else _PREFILL_BATCH).format(
+                running=int(some * 90), tokens=int(some * 400_000), usage=some, any=int(some * 100), graph=some < 0.9,
+                waiting=int(some * 20), moving=1 + int(some * 7), speed=some * 3000, queued=int(some * 4),
+            ) + "\n"  # fmt: skip

@@ -5,11 +5,11 @@ import hashlib
 import mmap
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import polars as pl
 import zstandard
@@ -229,15 +229,19 @@ class Source:
 
         `text` is the whole line without colours, prefix and all.
         """
+        return self.asked_all([ask])[0]
+
+    def asked_all(self, asks: Sequence[Question]) -> list[pl.DataFrame]:
+        """The answers to several questions, which share one look at the file."""
         if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None and _is_text(self.path):
             try:
-                return ask(_lines(self.path)).collect(engine="streaming")
+                return _answers(asks, self.path)
             except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
                 pass
         # polars reads a cut-off zstd file without a word, so that goes this way too
         with self.open() as file:
             text = file.read().decode("utf-8", errors="replace")
-        return ask(_lines(text.encode())).collect()
+        return _answers(asks, text.encode())
 
     def holds(self, patterns: dict[str, str]) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file."""
@@ -352,6 +356,12 @@ def _forgotten(mapped: mmap.mmap, start: int, end: int) -> None:
     first, last = -(-start // mmap.PAGESIZE), end // mmap.PAGESIZE
     if hasattr(mmap, "MADV_DONTNEED") and last > first:
         mapped.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
+
+
+def _answers(asks: Sequence[Question], content: Path | bytes) -> list[pl.DataFrame]:
+    lines = _lines(content)
+    engine: Literal["streaming", "in-memory"] = "streaming" if isinstance(content, Path) else "in-memory"
+    return pl.collect_all([ask(lines) for ask in asks], engine=engine)
 
 
 def _lines(content: Path | bytes) -> pl.LazyFrame:

@@ -37,6 +37,8 @@ _OF_PREFILL = _BOTH | {
     "#transferring-req": "transferring_requests", "#inflight-req": "transferring_requests",
     "input throughput (token/s)": "input_throughput_tok_per_s",
 }  # fmt: skip
+_SIDE = pl.Enum(["prefill", "decode"])
+_STAMP_AND_REPLICA = rf"\[(?<second>{STAMP})(?:[^\]D]*DP(?<replica>[0-9]+))?"
 _BATCH = "(?:Decode|Prefill) batch"
 _HEALTH_CHECK = "#new-seq: 1, #new-token: 1, #cached-token: 0,"  # a real prompt has more than one token
 _SPLIT_DECODE = "pre-allocated usage: "
@@ -115,8 +117,8 @@ def read(source: Source) -> Evidence:
     Left out by the server: the zone of its clock, a level on each line, how many answers had text; a decode line comes
     only every 40 steps, so that a short run may have none.
     """
-    samples, events, answered, settings = (source.asked(ask) for ask in (_samples, _events, _answers, _settings))
-    year = next((stamp[:4] for stamp in samples["second"].drop_nulls()), None)
+    samples, events, answered, settings = source.asked_all([_samples, _events, _answers, _settings])
+    year = next((f"{clock.year}" for clock in samples["second"].drop_nulls()), None)
     seen = {
         "samples": samples,
         "events": pl.concat([_once_ready(_dated(quoted_texts(events), year)), answered], how="diagonal"),
@@ -133,32 +135,42 @@ def read(source: Source) -> Evidence:
 
 
 def _stamped(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """With `second`, the first stamp in brackets of each line, and `ranks`, what stands behind it."""
-    head = pl.col("text").str.extract_groups(rf"\[(?<second>{STAMP})[.,\d]*(?<ranks>[^\]]*)\]")
-    return lines.with_columns(head.alias("head")).unnest("head")
+    """With `second`, the first stamp in brackets of each line."""
+    return lines.with_columns(pl.col("text").str.extract(rf"\[({STAMP})").alias("second"))
 
 
 def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
-    text = pl.col("text")
+    text, head = pl.col("text"), pl.col("head").struct
     is_decode = text.str.contains("Decode batch", literal=True)
     role = (
-        pl.when(is_decode & text.str.contains(_SPLIT_DECODE, literal=True)).then(pl.lit("decode"))
-        .when(~is_decode & text.str.contains(_SPLIT_PREFILL)).then(pl.lit("prefill"))
+        pl.when(is_decode & text.str.contains(_SPLIT_DECODE, literal=True)).then(pl.lit("decode", _SIDE))
+        .when(~is_decode & text.str.contains(_SPLIT_PREFILL)).then(pl.lit("prefill", _SIDE))
     )  # fmt: skip
-    chosen = lines.filter(text.str.contains(_BATCH), ~text.str.contains(_HEALTH_CHECK, literal=True))
     pairs = text.str.replace(" batch. ", " batch, ", literal=True)  # up to 0.5.3
-    readings = _stamped(chosen).with_columns(pairs, role.alias("role"), is_decode.alias("is_decode"))
+    readings = _batches(lines).with_columns(text.str.extract_groups(_STAMP_AND_REPLICA).alias("head")).select(
+        "line",
+        pairs.alias("text"),
+        clocked(head.field("second")).alias("second"),
+        head.field("replica").cast(pl.Int32, strict=False).alias("replica"),
+        role.alias("role"),
+        is_decode.alias("is_decode"),
+    )  # fmt: skip
     names = {True: _OF_DECODE, False: _OF_PREFILL}
-    found = per_second(readings, "ranks", "role", "is_decode")
+    found = per_second(readings, "replica", "role", "is_decode", keys=[*_OF_DECODE, *_OF_PREFILL])
     metric = pl.coalesce(
         pl.when(pl.col("is_decode") == side).then(
             pl.col("key").replace_strict(its, default=None, return_dtype=pl.String)
         )
         for side, its in names.items()
     )
-    rank = pl.col("ranks").str.extract(r"\b(DP\d+)").fill_null("")
-    told = found.with_columns(metric.alias("metric"), rank.alias("rank")).drop_nulls("metric")
-    return told.drop("key", "ranks", "is_decode")
+    rank = pl.format("DP{}", "replica").fill_null("")
+    told = found.with_columns(metric.alias("metric"), rank.alias("rank"), pl.col("role").cast(pl.String))
+    return told.drop_nulls("metric").drop("key", "replica", "is_decode")
+
+
+def _batches(lines: pl.LazyFrame) -> pl.LazyFrame:
+    text = pl.col("text")
+    return lines.filter(text.str.contains(_BATCH), ~text.str.contains(_HEALTH_CHECK, literal=True))
 
 
 def _events(lines: pl.LazyFrame) -> pl.LazyFrame:

@@ -169,7 +169,7 @@ def _samples(told: pl.LazyFrame) -> pl.LazyFrame:
     engine = text.str.extract(r"Engine (\d+): ").cast(pl.Int64, strict=False)
     chosen = _holding(told, _GAUGE_WORDS).with_columns(bare.list.join(", ").alias("text"), engine.alias("engine"))
     metric = pl.col("key").replace_strict(_GAUGES, default=None, return_dtype=pl.String)
-    known = per_second(chosen, "engine").with_columns(metric.alias("metric")).drop_nulls("metric")
+    known = per_second(chosen, "engine", keys=_GAUGES).with_columns(metric.alias("metric"))
     moved = ~pl.col("metric").is_in(_OF_TRANSFERS) | (pl.col("value_max") > 0)
     per = pl.col("metric").replace_strict(_PER, default=1.0, return_dtype=pl.Float64)
     return known.filter(moved).with_columns(pl.col("value_min", "value_mean", "value_max") / per).drop("key")
