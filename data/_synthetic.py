@@ -82,20 +82,29 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """One call of the client."""
+    """One call of the client; `lost` requests were sent and failed, so that no printed figure holds them.
+
+    `asked_tok` is what the client asked for where its answers may end sooner, or are counted in another way.
+    """
 
     requests: Sequence[Request]
     duration_s: float
     model: str
     settings: Mapping[str, object]
     server_info: Mapping[str, object] = field(default_factory=dict)
+    lost: Sequence[Request] = ()
+    asked_tok: int | None = None
+
+    @property
+    def sent(self) -> Sequence[Request]:
+        return [*self.requests, *self.lost]
 
     def asked(self, name: str) -> object:
         return self.arguments(resolved=True)[name]
 
     def arguments(self, *, resolved: bool) -> dict[str, object]:
         """The command line; the client prints it twice, and knows the model only the second time."""
-        changed = {"num_prompts": len(self.requests), "model": self.model if resolved else None, **self.settings}
+        changed = {"num_prompts": len(self.sent), "model": self.model if resolved else None, **self.settings}
         return {**vars(DEFAULTS), **changed}
 
 
@@ -188,7 +197,7 @@ def record(run: Run) -> dict[str, object]:
         "total_throughput": (input_tok + output_tok) / duration,
         **statistics_ms("e2e_latency", [r.e2e_s for r in requests]),
         **statistics_ms("ttft", [r.ttft_s for r in requests]),
-        **statistics_ms("tpot", [(r.e2e_s - r.ttft_s) / (r.output_tok - 1) for r in requests]),
+        **statistics_ms("tpot", [(r.e2e_s - r.ttft_s) / (r.output_tok - 1) for r in requests if r.output_tok > 1]),
         **statistics_ms("itl", [gap for r in requests for gap in r.itls_s]),
         "concurrency": math.fsum(r.e2e_s for r in requests) / duration,
         "accept_length": None,
@@ -215,7 +224,8 @@ def jsonl(runs: Iterable[Run]) -> str:
 
 def console(run: Run) -> str:
     """Standard output and error of the client, progress bar included."""
-    n, found = len(run.requests), record(run)
+    n, found = len(run.sent), record(run)
+    asked_tok = sum(r.output_tok for r in run.sent) if run.asked_tok is None else run.asked_tok
     address = f"http://{run.asked('host')}:{run.asked('port')}"
     warmups = run.asked("warmup_requests")
     bar = f"{n}/{n} [{clock(run.duration_s)}<00:00, {n / run.duration_s:5.2f}it/s]"
@@ -225,8 +235,8 @@ def console(run: Run) -> str:
         "Server ready in 0.0s.",
         f"{Namespace(**run.arguments(resolved=True))!r}",
         "",
-        f"#Input tokens: {found['total_input_tokens']}",
-        f"#Output tokens: {found['total_output_tokens']}",
+        f"#Input tokens: {sum(r.input_tok for r in run.sent)}",
+        f"#Output tokens: {asked_tok}",
         f"Starting warmup with {warmups} sequences...",
         f"Warmup completed with {warmups} sequences. Starting main benchmark run...",
         f"\r  0%|          | 0/{n} [00:00<?, ?it/s]\r100%|██████████| {bar}",

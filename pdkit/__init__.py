@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = ("load", "judge", "chain", "capacity")  # each is the function of the module that has its name
 _ROOMS = (
+    "cases",
     "charts",
     "checks",
     "errors",

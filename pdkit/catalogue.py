@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pdkit import casebook
 from pdkit.errors import PdkitError, one_of
 from pdkit.evidence import PLACE, TABLES, UNPLACED
 from pdkit.metrics import METRICS
@@ -46,7 +47,8 @@ def listing(what: str) -> list[str]:
         "readers": lambda: [(name, reader.title) for name, reader in readers().items()],
         "checks": lambda: [(rule, CHECKS[rule].title) for rule in sorted(CHECKS)],
         "charts": lambda: [(name, chart.question) for name, chart in charts().items()],
-        "reports": lambda: [(path.stem, f"pdkit report {path.stem} PATH…") for path in notebooks()],
+        "reports": lambda: [(path.stem, f"pdkit report {path.stem}{_takes(path)}") for path in notebooks()],
+        "cases": lambda: [(name, _case(path)) for name, path in casebook.known().items()],
     }
     rows = kinds[what]()
     width = max((len(name) for name, _ in rows), default=0)
@@ -59,6 +61,16 @@ def notebooks() -> list[Path]:
     if folder is None:
         raise PdkitError(f"{_PACKAGE}: no notebooks folder; install pdkit again")
     return sorted(folder.glob("*.ipynb"))
+
+
+def _takes(notebook: Path) -> str:
+    """Its logs, unless it declares no `paths`."""
+    return " PATH…" if '"paths: ' in notebook.read_text("utf-8") else ""
+
+
+def _case(path: Path) -> str:
+    case = casebook.read(path)
+    return f"{case.level}  {case.title}"
 
 
 def _sentence(said: str) -> str:

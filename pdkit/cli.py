@@ -100,7 +100,7 @@ def check(
 
 @main.command()
 @click.argument("name")
-@_PATHS
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -109,6 +109,7 @@ def check(
     help="Folder for the report.",
 )
 @click.option("--title", help="Title of the page.")
+@click.option("--as", "saved_as", metavar="NAME", help="Name of the files, where it is not the notebook's.")
 @click.option(
     "-p",
     "--parameter",
@@ -129,6 +130,7 @@ def report(
     paths: tuple[Path, ...],
     out: Path,
     title: str | None,
+    saved_as: str | None,
     given: tuple[str, ...],
     bundle: bool,
     thresholds: Path | None,
@@ -138,6 +140,8 @@ def report(
     redact: bool,
 ) -> None:
     """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
+
+    `training` takes no PATHS: its cases name their own logs.
 
     Exit code 0 when the report was written, whatever it says; 2 when it could not be.
 
@@ -151,8 +155,9 @@ def report(
     files = {name: str(file) for name, file in named if file}
     options = {"title": title, "redact": redact or None, "slos": list(slos) or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
-    with _progress(f"running {name} on {len(paths)} path(s)"):
-        written = reports.build(name, [str(path) for path in paths], out=out, parameters=parameters, bundle=bundle)
+    logs = [str(path) for path in paths]
+    with _progress(f"running {name} on {len(paths)} path(s)" if paths else f"running {name}"):
+        written = reports.build(name, logs, out=out, saved_as=saved_as, parameters=parameters, bundle=bundle)
     click.echo("\n".join(written.verdicts))
     click.echo(str(written.html))
     if bundle:
@@ -257,10 +262,40 @@ def calibrate(*, paths: tuple[Path, ...], form: str, thresholds: Path | None, re
     click.echo((calibration.text if form == "text" else calibration.json_text)(judgement), nl=False)
 
 
+@main.command("case")
+@click.argument("name")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["markdown", "ipynb"]),
+    default="markdown",
+    show_default=True,
+    help="How to print it.",
+)
+@click.option(
+    "--audience", default="self-study", show_default=True, help="self-study, trainee (no answers) or interviewer."
+)
+@click.option("--level", help="Leave out follow-up questions above it: L2, L3 or L4.")
+def case_(*, name: str, form: str, audience: str, level: str | None) -> None:
+    """Print the training case NAME (an id of `pdkit list cases`, or a folder that holds a case.toml).
+
+    \b
+      pdkit case split-that-won > split-that-won.md
+      pdkit case split-that-won --format ipynb --audience trainee > handout.ipynb
+    """
+    from pdkit.cases import casebook
+    from pdkit.formats import training
+
+    with _progress(f"judging the logs of {name}"):
+        book = casebook([name], audience=audience, level=level)
+    printed = {"markdown": training.markdown, "ipynb": training.ipynb}[form]
+    click.echo(printed(book.cases[0], audience=book.audience), nl=False)
+
+
 @main.command("list")
-@click.argument("what", type=click.Choice(["readers", "checks", "charts", "reports"]))
+@click.argument("what", type=click.Choice(["readers", "checks", "charts", "reports", "cases"]))
 def list_(what: str) -> None:
-    """List the readers, checks, charts or reports that there are, one a line."""
+    """List the readers, checks, charts, reports or training cases that there are, one a line."""
     from pdkit import catalogue
 
     for line in catalogue.listing(what):

@@ -108,15 +108,17 @@ def parameters_of(name: str) -> dict[str, Parameter]:
 
 def build(
     name: str,
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path] = (),
     *,
     out: str | Path = "reports",
+    saved_as: str | None = None,
     parameters: Mapping[str, Value] | None = None,
     bundle: bool = False,
     engine: str | None = None,
 ) -> Report:
     """Run a notebook on logs and write `NAME.html`, `NAME.json` and the executed `NAME.ipynb` into a folder.
 
+    A notebook that declares no `paths` takes none. `saved_as` gives the files another name than the notebook's.
     The files take their names only when all are whole. Where the notebook fails, an older report of that name is
     removed, so that nobody takes it for this one. `bundle` adds `NAME.zip` (docs/bundle.md); without it an older one
     is removed for the same reason. `engine` is a papermill engine other than a kernel of its own.
@@ -127,7 +129,7 @@ def build(
     notebook = _notebook(name)
     given = _checked(name, paths, dict(parameters or {}))
     folder = _folder(Path(out))
-    report = Report(*(folder / f"{name}{suffix}" for suffix in (".html", ".json", ".ipynb", ".zip")))
+    report = Report(*(folder / f"{_stem(saved_as or name)}{suffix}" for suffix in (".html", ".json", ".ipynb", ".zip")))
     with _none_or_whole(report):
         warm = _warmed()
         executed = _executed(notebook, given, engine=engine)
@@ -152,12 +154,8 @@ def _checked(name: str, paths: Sequence[str | Path], asked: dict[str, Value]) ->
     papermill itself only logs an unknown parameter, and runs on with the default.
     """
     declared = parameters_of(name)
-    for path in paths:
-        if not Path(path).exists():
-            raise PdkitError(f"{path}: no such file or folder")
-    if not paths:
-        raise PdkitError(f"{name}: no logs given; name the files or folders to report on")
-    if "paths" in asked:
+    _take_logs(name, paths, declared)
+    if "paths" in asked and "paths" in declared:
         raise PdkitError(f"{name}: the logs are given twice, as paths and as the parameter 'paths'")
     for key, value in asked.items():
         if key not in declared:
@@ -167,6 +165,23 @@ def _checked(name: str, paths: Sequence[str | Path], asked: dict[str, Value]) ->
             raise PdkitError(f"{name}: parameter {key} is {value!r}; it takes {right}")
     values = asked | {"paths": [Path(path).as_posix() for path in paths]}
     return {key: values.get(key, parameter.default) for key, parameter in declared.items()}
+
+
+def _take_logs(name: str, paths: Sequence[str | Path], declared: Mapping[str, Parameter]) -> None:
+    """Logs are there, and given to a notebook that takes some."""
+    for path in paths:
+        if not Path(path).exists():
+            raise PdkitError(f"{path}: no such file or folder")
+    if paths and "paths" not in declared:
+        raise PdkitError(f"{name}: takes no logs, and {len(paths)} were given; what it shows names its own")
+    if not paths and "paths" in declared:
+        raise PdkitError(f"{name}: no logs given; name the files or folders to report on")
+
+
+def _stem(name: str) -> str:
+    if not name or Path(name).name != name:
+        raise PdkitError(f"{name!r} is no name for a report; a name without folders, as in training-trainee")
+    return name
 
 
 def _declared(source: str) -> Iterator[Parameter]:

@@ -14,7 +14,7 @@ FLOORS = [
     ("errors", "units", "source"),
     ("metrics", "evidence", "machines", "fitting", "signals"),
     ("results", "windows", "limits"),
-    ("rules", "parts", "server_lines", "served", "copies"),
+    ("rules", "parts", "server_lines", "served", "casebook", "copies"),
     ("facts", "stats", "policy", "capacity", "views"),
     ("readers", "checks", "charts", "levels"),
     ("causes", "goodput", "verdicts", "conclusions", "sentences"),

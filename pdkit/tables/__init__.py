@@ -9,6 +9,7 @@ from pdkit.tables.frames import results_frame, to_pandas
 from pdkit.tables.layout import Section
 from pdkit.tables.origins import glossary, sources, versions
 from pdkit.tables.rules import doubts, not_checked, rule_table
+from pdkit.tables.training import training, training_index
 from pdkit.tables.verdicts import banner, heading, measured, no_measured_result
 from pdkit.tables.watch import watch
 from pdkit.tables.windows import windows
@@ -28,6 +29,8 @@ __all__ = [
     "rule_table",
     "sources",
     "to_pandas",
+    "training",
+    "training_index",
     "versions",
     "watch",
     "windows",

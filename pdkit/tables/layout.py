@@ -14,7 +14,7 @@ _ROWS_SHOWN = 20  # of a table; whole groups, the rest is folded
 _EXPERIMENTS_SHOWN = 10  # of a banner
 # shape and colour of a verdict, as in the charts (pdkit/charts/theme.py): never colour alone
 SYMBOLS: Mapping[Verdict, str] = {MEASURED: "●", DOUBTS: "◆", UNVERIFIED: "■", NO_RESULT: "✕"}
-_CLASSES: Mapping[str, str] = {MEASURED: "measured", DOUBTS: "doubts", UNVERIFIED: "unverified", NO_RESULT: "none"}
+CLASSES: Mapping[str, str] = {MEASURED: "measured", DOUBTS: "doubts", UNVERIFIED: "unverified", NO_RESULT: "none"}
 Kind = Literal["text", "number", "withheld", "needs", "code", "dim", "short", "head", "level"]
 
 
@@ -290,7 +290,7 @@ class Section:
     parts: tuple[Part, ...] = ()
 
     def _repr_html_(self) -> str:
-        return str(_template().render(section=self, symbols=SYMBOLS, classes=_CLASSES))
+        return str(template().render(section=self, symbols=SYMBOLS, classes=CLASSES))
 
     def __str__(self) -> str:
         return "\n".join(line for part in self.parts for line in part.lines())
@@ -299,8 +299,8 @@ class Section:
 
 
 @cache
-def _template() -> Any:
-    """The one template; autoescape is what keeps a log line from becoming markup."""
+def template(name: str = "section.html.j2") -> Any:
+    """A template of sections; autoescape is what keeps a log line from becoming markup."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -310,4 +310,4 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("section.html.j2")
+    return environment.get_template(name)
