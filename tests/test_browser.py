@@ -25,8 +25,29 @@ if CHROMIUM is None and os.environ.get("PDKIT_BROWSER_REQUIRED") != "1":
 sync_api = pytest.importorskip("playwright.sync_api")
 
 
+CHARTS = {"sweep_review": 6, "postmortem": 3}
+SPLIT = "data/split-l4-qwen3-8b"
+GIVEN: dict[str, tuple[str, dict[str, Any]]] = {
+    "sweep_review": (SPLIT, {}),
+    "postmortem": (
+        f"{SPLIT}/open-loop/split",
+        {
+            "baseline": [f"{SPLIT}/open-loop/baseline"],
+            "claim": "<b>751.85</b> beats 728.61",
+            "claimed_tok_per_s": 751.85,
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=list(GIVEN))
+def name(request: pytest.FixtureRequest) -> str:
+    """The report that is looked at."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The split-server case, and beside it a log whose only line is markup."""
     folder = tmp_path_factory.mktemp("browser")
     evil = folder / "evil" / "bench.log"
@@ -34,8 +55,9 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evil.write_text("bash: <script>alert(1)</script><img src=x onerror=alert(2)>: No such file or directory\n", "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
-        paths = ["data/split-l4-qwen3-8b", str(evil)]
-        return report.build("sweep_review", paths, out=folder / "out", engine=inprocess.NAME).html
+        suspect, said = GIVEN[name]
+        paths = [suspect, str(evil)]
+        return report.build(name, paths, out=folder / "out", parameters=said, engine=inprocess.NAME).html
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +98,9 @@ def asked_for(page: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_chart_is_drawn_without_a_request_or_a_complaint(opened, page_file, scheme):
+def test_every_chart_is_drawn_without_a_request_or_a_complaint(opened, name, page_file, scheme):
     page = opened(color_scheme=scheme)
-    assert page.locator(".chart svg.marks").count() == 6
+    assert page.locator(".chart svg.marks").count() == CHARTS[name]
     assert page.locator(".chart-still:visible").count() == 0
     assert asked_for(page) == [page_file.as_uri()]
     assert page.seen["complaints"] == []
@@ -107,17 +129,17 @@ def test_the_policy_runs_no_script_of_anybody_else(opened):
     assert "Content Security Policy" in " ".join(page.seen["complaints"])
 
 
-def test_without_scripts_the_still_pictures_stand_there(opened):
+def test_without_scripts_the_still_pictures_stand_there(opened, name):
     page = opened(java_script_enabled=False)
-    assert page.locator(".chart-still:visible").count() == 6
+    assert page.locator(".chart-still:visible").count() == CHARTS[name]
     widths = page.locator(".chart-still").evaluate_all("pictures => pictures.map(picture => picture.naturalWidth)")
     assert all(width > 100 for width in widths)
 
 
-def test_on_paper_the_still_pictures_stand_in_for_the_live_ones(opened):
+def test_on_paper_the_still_pictures_stand_in_for_the_live_ones(opened, name):
     page = opened()
     page.emulate_media(media="print")
-    assert page.locator(".chart-still:visible").count() == 6
+    assert page.locator(".chart-still:visible").count() == CHARTS[name]
     assert page.locator(".chart-live:visible").count() == 0
     assert page.locator(".contents:visible").count() == 0
 
@@ -136,10 +158,11 @@ def test_the_page_never_scrolls_sideways(opened, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_a_refused_number_is_read_only_with_its_label(opened):
+def test_a_refused_number_is_read_only_with_its_label(opened, name):
     page = opened()
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    for section in ("banner", "measured", "doubts", "rule_table", "not_checked", "sources"):
+    first = {"sweep_review": ("banner",), "postmortem": ("verdict", "next_steps", "watch", "windows")}
+    for section in (*first[name], "measured", "doubts", "rule_table", "not_checked", "sources"):
         assert "751.85" not in page.locator(f".section-{section}").inner_text()
     assert "751.85 tok/s claimed, not measured" in page.locator(".section-no_measured_result").inner_text()
 

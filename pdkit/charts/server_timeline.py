@@ -47,6 +47,8 @@ _PAUSES = 5
 _HEADROOM = 1.06  # above the highest reading
 _FEW = 4  # requests: so few are counted one by one at the axis, and none in halves
 _MARGIN = 0.15  # of what is looked at, to its left and right
+_ROUND_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
+_MOST_TIMES = 7  # named at the axis
 _LONG = 6  # logs that are so many times longer than what is looked at are cut to that
 _OF_NONE = "role not known"
 # what a mark is called; failures of the transfer are one kind, whichever side and step they are of
@@ -247,8 +249,20 @@ def _heading(title: str, text: str) -> alt.TitleParams:
 def _x(scene: _Scene, *, axis: bool = False, field: str = "ms") -> alt.X:
     form = "%H:%M:%S" if scene.seconds < 600 else "%H:%M" if scene.seconds < 86_400 else "%d %H:%M"
     domain = [int(clock.timestamp() * 1000) for clock in (_utc(scene.start), _utc(scene.end))]
-    shown = alt.Axis(title=None, format=form, tickCount=6, grid=False, labels=axis, ticks=axis, labelOverlap=True)
-    return alt.X(f"{field}:T", scale=alt.Scale(type="utc", domain=domain, nice=False), axis=shown)
+    shown = alt.Axis(
+        title=None, values=_times(domain[0], domain[1]), labelExpr=f"utcFormat(datum.value, '{form}')", grid=False,
+        labels=axis, ticks=axis, labelOverlap=True,
+    )  # fmt: skip
+    # a scale of times with a domain and spans fills the browser's console with warnings of Vega-Lite's
+    return alt.X(f"{field}:Q", scale=alt.Scale(domain=domain, nice=False, zero=False), axis=shown)
+
+
+def _times(start_ms: int, end_ms: int) -> list[int]:
+    """Round times for an axis, as many as have room."""
+    steps = (1000 * seconds for seconds in (*_ROUND_S, *(86_400 * days for days in range(1, 400))))
+    step = next((step for step in steps if (end_ms - start_ms) / step <= _MOST_TIMES), end_ms - start_ms)
+    first = -(-start_ms // step) * step
+    return list(range(first, end_ms + 1, step))
 
 
 def _utc(clock: datetime) -> datetime:
@@ -311,7 +325,7 @@ def _spans(scene: _Scene) -> pl.DataFrame:
 def _shade(scene: _Scene, x: alt.X) -> alt.Chart:
     fill = alt.condition("datum.taken", alt.value(REFUSED_FILL), alt.value(CLAIMED_FILL))
     base = alt.Chart(_spans(scene)).mark_rect(opacity=0.75)
-    shade: alt.Chart = base.encode(x=x, x2="ms_end:T", color=fill)
+    shade: alt.Chart = base.encode(x=x, x2="ms_end:Q", color=fill)
     return shade
 
 
@@ -326,7 +340,7 @@ def _client(scene: _Scene) -> alt.LayerChart:
     ink = alt.condition("datum.taken", alt.value(REFUSED), alt.value(QUIET))
     base = alt.Chart(rows)
     shade = base.mark_rect(strokeWidth=0.8).encode(
-        x=x, x2="ms_end:T", y=alt.value(0), y2=alt.value(height), color=fill, stroke=ink, tooltip=told
+        x=x, x2="ms_end:Q", y=alt.value(0), y2=alt.value(height), color=fill, stroke=ink, tooltip=told
     )
     text = base.transform_filter("datum.lane !== null").encode(
         x=_x(scene, field="text_ms"), y=alt.Y("y:Q", scale=_pixels(height), axis=None), text="text:N"
