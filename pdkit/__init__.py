@@ -29,6 +29,8 @@ _ROOMS = (
     "redact",
     "report",
     "results",
+    "series",
+    "store",
     "tables",
 )
 

@@ -16,6 +16,8 @@ from pdkit.errors import PdkitError, one_of
 if TYPE_CHECKING:
     from pdkit.evidence import Evidence
     from pdkit.results import Judgement
+    from pdkit.store import Store
+    from pdkit.store.place import Place
 
 _FORMATS = ["text", "json", "sarif", "junit", "github", "markdown"]  # modules of pdkit/formats
 _SILENT_S = 1.0  # work that takes longer says what it does
@@ -25,6 +27,14 @@ _MACHINE = click.option("--machine", type=click.Path(path_type=Path), help="TOML
 _WAIVERS = click.option("--waivers", type=click.Path(path_type=Path), help="TOML file with findings that you accept.")
 _SLOS = click.option("--slo", "slos", multiple=True, metavar="METRIC=MS", help="Count goodput, as in ttft_ms=500.")
 _REDACT = click.option("--redact", is_flag=True, help="Mask hosts, addresses and paths.")
+_STORE = click.option(
+    "--store", "where", required=True, metavar="DIR", help="The run store: a folder, or s3://bucket/path."
+)
+_STORE_OPTIONS = click.option(
+    "--storage-option", "said", multiple=True, metavar="K=V", help="For an object store, as aws_endpoint_url=…"
+)
+_JOBS = click.option("--jobs", type=click.IntRange(min=1), help="Processes; else one a processor.")
+_SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler to work with, tcp://host:8786.")
 
 
 class _Commands(click.Group):
@@ -290,6 +300,172 @@ def case_(*, name: str, form: str, audience: str, level: str | None) -> None:
         book = casebook([name], audience=audience, level=level)
     printed = {"markdown": training.markdown, "ipynb": training.ipynb}[form]
     click.echo(printed(book.cases[0], audience=book.audience), nl=False)
+
+
+@main.command()
+@_PATHS
+@_STORE
+@_STORE_OPTIONS
+@click.option("--week", metavar="WEEK", help="Week of runs of which nothing says when they started, as 2026-W48.")
+@_JOBS
+@_SCHEDULER
+@_THRESHOLDS
+def ingest(
+    *,
+    paths: tuple[Path, ...],
+    where: str,
+    said: tuple[str, ...],
+    week: str | None,
+    jobs: int | None,
+    scheduler: str | None,
+    thresholds: Path | None,
+) -> None:
+    """Read and judge the logs in PATHS, and keep evidence and judgement in a run store.
+
+    The same files again change nothing; an experiment whose files grew takes the place of its older version. Exit code
+    1: a file or an experiment could not be read; all others are stored. 2: wrong call, or nothing could be read.
+
+    \b
+      pdkit ingest results/ --store runs/
+      pdkit ingest results/ --store s3://bench/runs --storage-option aws_endpoint_url=https://s3.example
+    """
+    from pdkit import store
+    from pdkit.policy import read_thresholds
+
+    bounds = read_thresholds(thresholds) if thresholds else None
+    engine, place = store.Engine(jobs, scheduler), _place(where, said)
+    seen = []
+    for one in store.ingest(paths, place, week=week, thresholds=bounds, engine=engine):
+        click.echo(one.sentence, err=one.outcome == "failed")
+        seen.append(one.outcome)
+    if not {"stored", "known"} & set(seen):
+        raise PdkitError(f"{', '.join(map(str, paths))}: nothing to store; see `pdkit list readers`")
+    sys.exit(1 if "failed" in seen else 0)
+
+
+@main.group("store", cls=_Commands)
+def store_() -> None:
+    """Look at a run store, and take things out of it."""
+
+
+@store_.command("ls")
+@_STORE
+@_STORE_OPTIONS
+@click.option("--week", "weeks", multiple=True, metavar="WEEK", help="Only this week; may be repeated.")
+def store_ls(*, where: str, said: tuple[str, ...], weeks: tuple[str, ...]) -> None:
+    """List the experiments of a store: week, runs, verdicts, size."""
+    from pdkit.store.text import listing
+
+    click.echo(listing(_opened(where, said).experiments(weeks or None)), nl=False)
+
+
+@store_.command("show")
+@click.argument("experiment")
+@_STORE
+@_STORE_OPTIONS
+@click.option("--week", metavar="WEEK", help="Of this week, where several experiments have the name.")
+def store_show(*, experiment: str, where: str, said: tuple[str, ...], week: str | None) -> None:
+    """Print one EXPERIMENT, by name or id: its files, its runs, and what speaks against them."""
+    from pdkit.store.text import shown
+
+    opened = _opened(where, said)
+    click.echo(shown(opened, opened.entry(experiment, week)), nl=False)
+
+
+@store_.command("rm")
+@click.argument("experiment", required=False)
+@_STORE
+@_STORE_OPTIONS
+@click.option("--week", metavar="WEEK", help="All of this week, or of an EXPERIMENT that of this week.")
+def store_rm(*, experiment: str | None, where: str, said: tuple[str, ...], week: str | None) -> None:
+    """Take an EXPERIMENT out, by name or id, or all of a week; `vacuum` then frees the space."""
+    from pdkit.store import remove
+
+    if experiment is None and week is None:
+        raise PdkitError("pdkit store rm: nothing named; give an EXPERIMENT, or --week")
+    opened = _opened(where, said)
+    chosen = opened.of_week(week or "") if experiment is None else [opened.entry(experiment, week)]
+    for gone in remove(opened.place, chosen):
+        click.echo(f"{gone.experiment}: out, {', '.join(gone.weeks)}")
+
+
+@store_.command("vacuum")
+@_STORE
+@_STORE_OPTIONS
+@click.option("--grace", "grace_h", type=click.FloatRange(min=0), default=24.0, show_default=True, metavar="HOURS",
+              help="Leave what is younger: an ingest may be under way.")  # fmt: skip
+def store_vacuum(*, where: str, said: tuple[str, ...], grace_h: float) -> None:
+    """Remove files that count for nobody any more, and make one manifest of many."""
+    from pdkit.store import vacuum
+    from pdkit.store.text import size
+    from pdkit.units import plural
+
+    done = vacuum(_place(where, said), grace_h=grace_h)
+    young = f"; {plural(done.young, 'file')} younger than the grace period left" if done.young else ""
+    click.echo(
+        f"{plural(done.files, 'file')} removed, {size(done.bytes)}; {plural(done.manifests, 'manifest')} merged{young}"
+    )
+
+
+@main.command()
+@_STORE
+@_STORE_OPTIONS
+@click.option("--all", "every", is_flag=True, help="Also what today's rules have judged already.")
+@_JOBS
+@_SCHEDULER
+@_THRESHOLDS
+def rejudge(
+    *,
+    where: str,
+    said: tuple[str, ...],
+    every: bool,
+    jobs: int | None,
+    scheduler: str | None,
+    thresholds: Path | None,
+) -> None:
+    """Judge the evidence of a run store with today's rules, and list the runs whose verdict changed.
+
+    Exit code 0, whatever changed; 1: an experiment could not be judged.
+    """
+    from pdkit import store
+    from pdkit.policy import read_thresholds
+    from pdkit.units import plural
+
+    bounds = read_thresholds(thresholds) if thresholds else None
+    anew = store.rejudge(_place(where, said), thresholds=bounds, engine=store.Engine(jobs, scheduler), every=every)
+    for line in (*map(str, anew.changed), *anew.failed):
+        click.echo(line)
+    known = f", {anew.current} by these rules already" if anew.current else ""
+    done, changed = plural(anew.judged, "experiment"), plural(len(anew.changed), "verdict")
+    click.echo(f"rules {anew.rules}: {done} judged{known}; {changed} changed")
+    sys.exit(1 if anew.failed else 0)
+
+
+@main.command()
+@_STORE
+@_STORE_OPTIONS
+@click.option("--series", "words", multiple=True, metavar="WORDS", help="Only keys that hold these; may be repeated.")
+def series(*, where: str, said: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """List the series of a run store: runs by week, verdicts, the last value, and what changed in mid-series."""
+    from pdkit.series import text
+
+    click.echo(text(_opened(where, said).series(words)), nl=False)
+
+
+def _place(where: str, said: tuple[str, ...]) -> "Place":
+    from pdkit.store import place
+
+    wrong = next((one for one in said if "=" not in one), None)
+    if wrong is not None:
+        raise PdkitError(f"--storage-option {wrong}: no value; write KEY=VALUE")
+    return place(where, dict(one.split("=", 1) for one in said))
+
+
+def _opened(where: str, said: tuple[str, ...]) -> "Store":
+    from pdkit import store
+
+    place = _place(where, said)
+    return store.opened(place)
 
 
 @main.command("list")
