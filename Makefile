@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help report postmortem test lint notebook bench golden docs lock clean
+.PHONY: help report postmortem training test lint notebook bench golden docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -31,6 +31,11 @@ postmortem: $(VENV)/.ok ## post-mortem of the split server that "won": reports/p
 	$(BIN)/pdkit report postmortem data/split-l4-qwen3-8b/open-loop/split --out reports \
 		-p 'baseline=["data/split-l4-qwen3-8b/open-loop/baseline"]' \
 		-p 'claim=751.85 beats 728.61' -p claimed_tok_per_s=751.85 -p baseline_tok_per_s=728.61
+
+training: $(VENV)/.ok ## cases for interviews and workshops: reports/training-self-study.html, -trainee and -interviewer
+	$(BIN)/pdkit report training --out reports --as training-self-study
+	$(BIN)/pdkit report training --out reports --as training-trainee -p audience=trainee
+	$(BIN)/pdkit report training --out reports --as training-interviewer -p audience=interviewer
 
 test: $(VENV)/.ok ## all tests
 	$(BIN)/python -m pytest -q -n auto

@@ -74,3 +74,108 @@
   dark.addEventListener("change", drawAll);
   drawAll();
 })();
+
+// Training: what is written stays in this browser, a quiz answers at once, a scoring sheet adds up, and the page prints
+// as questions or as answers.
+(function () {
+  const page = document.querySelector(".section-training");
+  if (!page) return;
+  const all = function (selector, within) { return Array.from((within || document).querySelectorAll(selector)); };
+  const status = document.querySelector(".printing .kept");
+
+  // A browser may keep nothing for a file, or for anybody in private.
+  const keeps = (function () {
+    try {
+      localStorage.setItem("pdkit.training", "1");
+      return true;
+    } catch (_) {
+      return false;
+    }
+  })();
+
+  function name(box) { return "pdkit.training." + box.dataset.keep; }
+
+  function keep(box) {
+    if (!keeps) return;
+    try {
+      if (box.value) localStorage.setItem(name(box), box.value); else localStorage.removeItem(name(box));
+    } catch (_) {
+      status.textContent = "This browser has no room left: print the page before you close it.";
+    }
+  }
+
+  function grow(box) {
+    box.style.height = "auto";
+    if (box.scrollHeight > box.clientHeight) box.style.height = box.scrollHeight + 4 + "px";
+  }
+
+  const boxes = all("textarea[data-keep]");
+  boxes.forEach(function (box) {
+    if (keeps) box.value = localStorage.getItem(name(box)) || "";
+    box.addEventListener("input", function () { keep(box); grow(box); });
+    grow(box);
+  });
+  if (boxes.length && !keeps) status.textContent = "This browser keeps nothing: print the page before you close it.";
+
+  // --- quiz
+  function chosen(quiz, which) {
+    const radio = quiz.querySelector(`${which} input:checked`);
+    return radio ? radio.value : "";
+  }
+
+  function judged(quiz) {
+    const verdict = chosen(quiz, ".choices:not(.by-line)"), line = chosen(quiz, ".by-line");
+    const right = verdict === quiz.dataset.verdict, shown = quiz.dataset.lines.split("|").includes(line);
+    if (!verdict) return ["", "Choose what the run is worth, and the line that decides it."];
+    if (!right) return ["wrong", "Not quite. Look at the lines again: what would have to be there, and is it?"];
+    if (!line) return ["half", "The verdict is right. By which line?"];
+    if (!shown) return ["half", "The verdict is right, but another line decides it."];
+    return ["right", `Right, by ${line}. ${quiz.dataset.because}`];
+  }
+
+  all("form.quiz").forEach(function (quiz) {
+    quiz.addEventListener("submit", function (event) {
+      event.preventDefault();
+      if (!quiz.dataset.verdict) return;
+      const [is, said] = judged(quiz), feedback = quiz.querySelector(".feedback");
+      feedback.textContent = said;
+      feedback.dataset.is = is;
+    });
+    quiz.addEventListener("change", function () {
+      const feedback = quiz.querySelector(".feedback");
+      if (feedback) feedback.textContent = "";
+    });
+    const button = quiz.querySelector("button");
+    if (button) button.hidden = false;
+  });
+
+  // --- scoring sheet
+  all(".score").forEach(function (sheet) {
+    function add() {
+      const points = all("input:checked", sheet).reduce(function (sum, box) {
+        return sum + ("takes" in box.dataset ? -1 : 1);
+      }, 0);
+      sheet.querySelector("output").textContent = points;
+    }
+    sheet.addEventListener("change", add);
+    add();
+  });
+
+  // --- paper
+  const tools = document.querySelector(".printing");
+  tools.hidden = false;
+  tools.addEventListener("click", function (event) {
+    const sheet = event.target.dataset.sheet;
+    if (sheet) {
+      document.body.dataset.sheet = sheet;
+      window.print();
+    }
+    if ("forget" in event.target.dataset && window.confirm("Clear all answers that you wrote here?")) {
+      boxes.forEach(function (box) { box.value = ""; keep(box); grow(box); });
+      all("form.quiz").forEach(function (quiz) { quiz.reset(); });
+      all(".feedback").forEach(function (feedback) { feedback.textContent = ""; });
+      status.textContent = "Cleared.";
+    }
+  });
+  window.addEventListener("afterprint", function () { delete document.body.dataset.sheet; });
+})();
