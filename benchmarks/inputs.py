@@ -106,7 +106,7 @@ Median TTFT (ms):                        54.00
 
 _LINES_A_SECOND = 50
 _SECONDS_OF_A_LOG = 47_000  # at scale 1: 2.35 million lines, 500 MB
-_DAY = datetime(2026, 11, 2, 8, 0, 0)
+_DAY = datetime(2026, 11, 2, 8, 0, 0)  # noqa: DTZ001 # as a server prints it
 _DECODE_BATCH = (
     "Decode batch, #running-req: {running}, #token: {tokens}, token usage: {usage:.2f}, accept len: 2.{any:02d}, "
     "pre-allocated usage: 0.{any:02d}, #prealloc-req: {waiting}, #transfer-req: {moving}, #retracted-req: 0, "

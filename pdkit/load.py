@@ -176,7 +176,9 @@ def _read(file: File) -> tuple[str | None, Evidence, str | None]:
 def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
     signs = {name: reader.signs for name, reader in known.items() if reader.signs}
     seen = {name for name, sign in signs.items() if source.begins_with(sign)}
-    later = source.holds({name: sign for name, sign in signs.items() if name not in seen})
+    unseen = {name: sign for name, sign in signs.items() if name not in seen}
+    words = [known[name].words for name in unseen]
+    later = source.holds(unseen, words=[word for some in words for word in some] if all(words) else ())
     mine = {name: sign for name, sign in signs.items() if name in seen or later[name]}
     pairs = {f"{one} and {other}": (mine[one], mine[other]) for one, other in combinations(mine, 2)}
     if shared := source.shared(pairs):

@@ -19,6 +19,9 @@ class Reader:
     Readers of lines declare `signs`, a regular expression (the common part of Rust's and Python's dialects) for a line
     that only this format has; it is held against the start of a line, behind any prefix that a container or CI put
     there, and such readers may share a file. Readers of whole files declare `sniff`, and own the file they recognise.
+
+    `words` are for speed: plain words, as expressions, of which each line with a sign holds one at least. A long file
+    is looked through for these first. A word that stands at the start of the line begins with ^.
     """
 
     name: str
@@ -26,6 +29,7 @@ class Reader:
     read: Callable[[Source], Evidence]
     signs: str | None = None
     sniff: Callable[[Source], bool] | None = None
+    words: tuple[str, ...] = ()
 
     @property
     def doc(self) -> str:
@@ -53,13 +57,13 @@ _CHARTS: dict[str, Chart] = {}
 
 
 def reader(
-    *, title: str, signs: str | None = None, sniff: Callable[[Source], bool] | None = None
+    *, title: str, signs: str | None = None, sniff: Callable[[Source], bool] | None = None, words: tuple[str, ...] = ()
 ) -> Callable[[Callable[[Source], Evidence]], Callable[[Source], Evidence]]:
-    """Register a function as the reader that its module is named after; it declares `signs` or `sniff`."""
+    """Register a function as the reader that its module is named after; it has `signs` and `words`, or `sniff`."""
 
     def register(read: Callable[[Source], Evidence]) -> Callable[[Source], Evidence]:
         name = read.__module__.rpartition(".")[2]
-        _READERS[name] = Reader(name, title, read, signs, sniff)
+        _READERS[name] = Reader(name, title, read, signs, sniff, words)
         return read
 
     return register

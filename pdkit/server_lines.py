@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from pdkit.source import KEPT_CHARS, quoted
+from pdkit.source import KEPT_CHARS, RISKY, quoted
 
 STAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 VLLM = (
@@ -16,6 +16,7 @@ GENERATES = (
 )
 ANSWER = rf'"POST [^" ]*{GENERATES}[^" ]* HTTP/[0-9.]+" ([0-9]{{3}})'  # an access line of uvicorn
 ACCESS = " HTTP/"
+_STATUS = r' HTTP/[0-9.]+" ([0-9]{3})'
 _TURNED_AWAY = ("429", "503")  # a full queue, or no server that takes requests
 _IN_ORDER = ("kind", "metric", "name", "rank", "subject", "value", "text")
 _FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
@@ -37,7 +38,9 @@ def answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     `lines` has line, text and `second` (the line's stamp as text, null where it has none). 200 is written when a
     stream begins, whatever comes after it.
     """
-    said = lines.with_columns(pl.col("text").str.extract(ANSWER).alias("subject")).drop_nulls("subject")
+    text = pl.col("text")
+    # to look for the whole and then for its end costs half of taking the end out of the whole
+    said = lines.filter(text.str.contains(ANSWER)).with_columns(text.str.extract(_STATUS).alias("subject"))
     return said.group_by("second", "subject").agg(
         pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
     )
@@ -101,7 +104,11 @@ def happened(lines: pl.LazyFrame) -> pl.LazyFrame:
 def quoted_texts(events: pl.DataFrame) -> pl.DataFrame:
     """With each line's beginning as it may be shown: keys masked, colours gone."""
     texts = events["text"].drop_nulls().unique()
-    return events.with_columns(pl.col("text").replace(list(texts), [quoted(text) for text in texts]))
+    risky = texts.filter(texts.str.contains(RISKY)).to_list()
+    masked = {text: quoted(text) for text in risky}
+    told = pl.col("text").replace_strict(masked, default=None, return_dtype=pl.String)
+    plain = pl.col("text").str.strip_chars().str.slice(0, KEPT_CHARS)
+    return events.with_columns(pl.coalesce(told, plain).alias("text"))
 
 
 def placed(rows: pl.DataFrame, source_name: str) -> pl.DataFrame:

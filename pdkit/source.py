@@ -74,6 +74,12 @@ _TEXT_OF = re.compile(
     """
 )
 
+# Words of which one stands in every text that these two would change.
+RISKY = (
+    r"(?i)api[-_]?key|authorization|token|secret|passw|hf_|sk-|gh[pousr]_|github_pat|glpat|nvapi|xox|bearer|://|"
+    r"text|prompt|content|messages|completion|(?:input|output)_ids"
+)
+
 
 def _collected(lines: list[str]) -> str:
     """A pattern for what grep, cat or nl put before each of these lines; it matches nothing where they did not."""
@@ -243,15 +249,18 @@ class Source:
             text = file.read().decode("utf-8", errors="replace")
         return _answers(asks, text.encode())
 
-    def holds(self, patterns: dict[str, str]) -> dict[str, int]:
-        """How many lines hold each of the patterns, under the same names; one look at the whole file."""
+    def holds(self, patterns: dict[str, str], *, words: Sequence[str] = ()) -> dict[str, int]:
+        """How many lines hold each of the patterns, under the same names; one look at the whole file.
+
+        A line that holds none of the `words` (expressions, cheap to look for) is passed without a closer look.
+        """
         if not patterns:
             return {}
         counts = [_says(pattern, self._prefix).sum().alias(name) for name, pattern in patterns.items()]
-        some = _says(
-            "|".join(patterns.values()), self._prefix
-        )  # most lines of a large file hold none: one look says so
-        found = self.asked(lambda lines: lines.filter(some).select(counts))
+        # most lines of a large file hold none: one look says so
+        some = _says("|".join(patterns.values()), self._prefix)
+        worded = pl.col("text").filter(_holds_any(words)) if words else pl.col("text")
+        found = self.asked(lambda lines: lines.select(worded).filter(some).select(counts))
         return {name: int(count or 0) for name, count in found.row(0, named=True).items()}
 
     def begins_with(self, pattern: str) -> bool:
@@ -349,6 +358,13 @@ def _is_text(path: Path) -> bool:
 def _says(pattern: str, prefix: str) -> pl.Expr:
     """Whether a line holds a pattern at its start or behind a carriage return, each behind a prefix."""
     return pl.col("text").str.contains(rf"(?:^|\r){prefix}(?:{pattern})")
+
+
+def _holds_any(words: Sequence[str]) -> pl.Expr:
+    """Whether a line holds one of the words: all in one expression, but for those that stand at its start."""
+    at_start = [word for word in words if word.startswith("^")]
+    anywhere = "|".join(word for word in words if word not in at_start)
+    return pl.any_horizontal(pl.col("text").str.contains(word) for word in (anywhere, *at_start) if word)
 
 
 def _forgotten(mapped: mmap.mmap, start: int, end: int) -> None:

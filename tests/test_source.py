@@ -2,6 +2,7 @@
 
 import gzip
 import random
+import re
 import zlib
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import zstandard
 from logs import facts_of, log, record, write
 
 from pdkit.load import load
-from pdkit.source import Source, masked, quoted, without_texts
+from pdkit.source import RISKY, Source, masked, quoted, without_texts
 
 PLAIN = "\n".join(log()) + "\n"
 AT = "2026-08-22T10:00:15.123456789Z"
@@ -270,6 +271,7 @@ def test_lines_of_a_plain_file_are_numbered_as_an_editor_does(tmp_path: Path):
 def test_a_secret_is_masked_when_it_is_read(said: str):
     assert "SECRETVALUE1" not in masked(said)
     assert "***" in masked(said)
+    assert re.search(RISKY, said)
 
 
 @pytest.mark.parametrize(
@@ -316,6 +318,7 @@ def test_a_quote_ends_where_a_prompt_or_an_answer_begins(said: str, kept: str):
     assert without_texts(said).startswith(f"{kept}[")
     assert without_texts(said).endswith(" characters withheld]")
     assert "PRIVATE" not in quoted(said)
+    assert re.search(RISKY, said)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ _SHARDS = ["tp", "pp", "ep", "gpu"]  # they tell of the same requests: the large
 _WHOSE = ["server", "role", "replica"]
 
 
-@reader(title="Prometheus: text dump of /metrics, one scrape or a series", signs=_SIGNS)
+@reader(title="Prometheus: text dump of /metrics, one scrape or a series", signs=_SIGNS, words=(_OURS,))
 def read(source: Source) -> Evidence:
     """Gauges and counters of SGLang (`sglang:`), vLLM (`vllm:`), routers (`smg_`, `sgl_router_`) and GPUs (DCGM).
 

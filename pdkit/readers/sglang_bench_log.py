@@ -79,6 +79,10 @@ _SIGNS = "|".join((
     _KINDS["rust_start"],
     _SHELL,
 ))  # fmt: skip
+_SIGN_WORDS = (
+    "Total generated", "E2E Latency", "put tokens: ", r"amespace\(backend=", "===", "sglang/bench", "worker threads",
+    "sh: ",
+)  # fmt: skip
 _A_SHELL_LOG_LINES = 20  # a log that holds a shell's complaint and little else was meant to hold a run
 _OTHER_CLIENTS = ("percentile_metrics=", "burstiness=")  # in the Namespace line of vLLM's client
 _CLIENT_DUMP = re.compile(r"\bnum_prompts=|\bbackend=.*\b(?:dataset_name|base_url)=")  # a server's has none of these
@@ -188,7 +192,7 @@ class _Run:
         return bool(known) or not self.titled
 
 
-@reader(title="SGLang `bench_serving`: captured output", signs=_SIGNS)
+@reader(title="SGLang `bench_serving`: captured output", signs=_SIGNS, words=_SIGN_WORDS)
 def read(source: Source) -> Evidence:
     """The captured output of `sglang.bench_serving` (`sglang.benchmark.serving`, or its Rust client).
 

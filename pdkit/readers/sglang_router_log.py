@@ -15,6 +15,7 @@ _JSON = rf'\{{"timestamp":"[^"]*","level":"(?:{_LEVELS})",.*"target":"{_CRATE}[:
 _BARE = r'^[^\[(\r]*INFO: +[\w.:-]+:[0-9]+ - "[A-Z]+ /'
 _SMALL = r"MiniLB is only for debugging|\[MiniLB\] "
 _SIGNS = rf"{_LINE}|{_JSON}|{_BARE}|{_SMALL}"
+_SIGN_WORDS = (_CRATE, "MiniLB", r"^[^\[(\r]*INFO: ")
 
 _FINISHED = ["finished processing request", "request failed with client error", "request failed with server error"]
 _ASKED = rf'method"?[=:]"?POST\b.*(?:uri|path)"?[=:]"?[^\s"]*{GENERATES}'
@@ -44,7 +45,7 @@ _OTHER_WORDS = "an error of the router in words that are not known"
 _SMALL_SAYS, _BARE_ANSWER, _BARE_START, _UNKNOWN = "small", "bare_http", "bare_ready", "unknown"
 
 
-@reader(title="SGLang router: log of the Rust router or of mini_lb", signs=_SIGNS)
+@reader(title="SGLang router: log of the Rust router or of mini_lb", signs=_SIGNS, words=_SIGN_WORDS)
 def read(source: Source) -> Evidence:
     """What a router (sglang-router 0.1 to 0.3, smg, mini_lb) prints of requests and workers; with colours or as JSON.
 

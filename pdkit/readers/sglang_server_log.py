@@ -18,6 +18,11 @@ _SAID = "|".join((
     "Context corruption detected", "KV checksum mismatch",
 ))  # fmt: skip
 _SIGNS = rf"{_HEAD}(?:{_SAID})|{_GLOG.replace('(', '(?:')}"
+_SIGN_WORDS = (
+    "Prefill ", "Decode ", "server_args=", "max_total_num_tokens=", "KV Cache", "KV sizing", "fired up", "Session ",
+    "KV cache pool", "hit an exception", "Load weight", "connection with prefill", "Context corruption", "KV checksum",
+    r"[0-9]\]",
+)  # fmt: skip
 
 # what each version calls a gauge; the same word means another queue on either side of a split
 _BOTH = {
@@ -104,7 +109,7 @@ _SETTING_WORDS = "server_args=|max_total_num_tokens=|KV Cache is allocated|KV ca
 _NOTHING = ("None", "null", "auto")
 
 
-@reader(title="SGLang server: log of a prefill, decode or colocated server", signs=_SIGNS)
+@reader(title="SGLang server: log of a prefill, decode or colocated server", signs=_SIGNS, words=_SIGN_WORDS)
 def read(source: Source) -> Evidence:
     """What a server of SGLang (0.4.0 to 0.5.23) prints of its batches, transfers and troubles; order-free.
 

@@ -28,6 +28,10 @@ _SAID = (
     r"EngineCore (?:failed|encountered)|Failing \d+ request|Recovered from KV load failure"
 )
 _SIGNS = rf'{VLLM}(?:{_SAID})|{_PROCESS}INFO: +[\w.:-]+:\d+ - "[A-Z]+ /'
+_SIGN_WORDS = (
+    "Avg prompt", "SpecDecoding", "KV Transfer", "non-default args", "LLM engine", "GPU KV cache", "Starting vLLM",
+    "vLLM API", "EngineCore", "Failing ", "Recovered", "pid=",
+)  # fmt: skip
 
 # what a line of gauges calls each of them, since the first version
 _GAUGES = {
@@ -104,7 +108,7 @@ _DATE_WITHIN = 160  # characters: a date further on is part of what is said
 _YEAR_TELLS = timedelta(days=31)  # a date that is further off is no clock of this log
 
 
-@reader(title="vLLM server: log of a colocated server, or of one side of a split", signs=_SIGNS)
+@reader(title="vLLM server: log of a colocated server, or of one side of a split", signs=_SIGNS, words=_SIGN_WORDS)
 def read(source: Source) -> Evidence:
     """What a server of vLLM prints of its engine every ten seconds, of its settings and of its troubles.
 

@@ -33,6 +33,16 @@ def test_a_sample_is_known_to_its_reader_alone(sample):
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: str(path.relative_to(DATA)))
+def test_a_line_with_a_sign_holds_one_of_the_words(sample):
+    signs = {name: reader.signs for name, reader in readers().items() if reader.signs}
+    words = {name: readers()[name].words for name in signs}
+    assert all(words.values())
+    source = Source(sample)
+    for name, sign in signs.items():
+        assert source.holds({"it": sign}, words=words[name]) == source.holds({"it": sign}), name
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: str(path.relative_to(DATA)))
 def test_every_row_cites_a_line_that_is_there(sample):
     evidence = load(sample)
     lines = len(sample.read_bytes().splitlines())
