@@ -107,7 +107,7 @@ def causes(evidence: Evidence, facts: pl.DataFrame, verdicts: pl.DataFrame) -> p
     if mine.is_empty():
         return pl.DataFrame(schema=_SCHEMA)
     likely = mine.with_columns(pl.coalesce(_likely()).alias("cause"))
-    stated = places(evidence, mine)
+    stated = places(evidence, facts)  # of all runs: which work on a server is whose follows from them together
     return pl.DataFrame([_row(row, stated) for row in likely.iter_rows(named=True)], schema=_SCHEMA)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from pdkit import report, tables
 from pdkit.errors import PdkitError
+from pdkit.machines import read_machines
 from pdkit.postmortem import Claim, PostMortem, claim, next_steps, postmortem, questions, verdict
 from pdkit.results import CLAIMED
 from pdkit.tables.layout import Answer
@@ -57,7 +58,7 @@ def answers(case: PostMortem) -> dict[str, Answer]:
     return {part.question: part for part in questions(case).parts if isinstance(part, Answer)}
 
 
-def healthy(name: str) -> PostMortem:
+def recorded(name: str) -> PostMortem:
     if not CORPUS.is_dir():
         pytest.skip(f"no corpus of real logs at {CORPUS}")
     return of(CORPUS / name)
@@ -77,7 +78,7 @@ def test_the_verdict_says_why_what_that_means_for_the_claim_and_what_to_change(c
     assert "memory short on decode → transfer queue filling → first rejection → session or server died" in text
     assert "Why: A transfer session was dead, and the KV transfers of 240 requests failed" in text
     assert "Against the baseline: No winner: the suspect has no measured result" in text
-    assert "To change: Enlarge the decode side's KV pool" in text
+    assert "To change: 1. Enlarge the decode side's KV pool" in text
     assert "Start both servers of the pair again" in text
     assert "751.85" not in text
 
@@ -167,7 +168,7 @@ def test_the_metrics_to_watch_have_the_names_of_the_version_seen(case):
 def test_the_windows_say_how_each_server_was_joined(case):
     text = str(tables.windows(case.judgement))
     assert f"{SUSPECT}/server/prefill.log.gz" in text
-    assert "times in sweep.toml" in text
+    assert "The times in sweep.toml, on the clock of the server beside it: this one did nothing then" in text
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
@@ -211,6 +212,17 @@ def test_a_baseline_that_is_not_there_is_one_sentence(tmp_path, in_repository):
 def test_a_log_on_both_sides_is_one_sentence(in_repository):
     with pytest.raises(PdkitError, match="the same log as"):
         of(SUSPECT, baseline=[SUSPECT])
+
+
+def test_ones_own_machines_move_the_limit(tmp_path, in_repository):
+    own = tmp_path / "machines.toml"
+    own.write_text(
+        '[[gpu]]\nname = "NVIDIA L4"\nsource = "made up"\nbandwidth_tb_per_s = 3.0\nmemory_gib = 24\nfp8_tflops = 242\n'
+    )
+    case = of(SUSPECT, claim=SAID, machines=read_machines(own))
+    # ten times the bandwidth: 714 tok/s with two requests, 1,059 with three; the claim lies between them
+    assert "3,000 GB/s" in str(tables.capacity_table(case.judgement, case.capacities))
+    assert "10.5 times" not in " ".join(answers(case)["Did it break a limit?"].sentences)
 
 
 def test_both_sides_may_have_one_name(tmp_path, in_repository):
@@ -275,7 +287,7 @@ def test_an_empty_folder_is_no_measured_result(tmp_path):
 
 @pytest.mark.parametrize("name", ["a-healthy-sglang-0.5.23", "r-real-router-healthy-sglang-0.5.23"])
 def test_a_healthy_split_finds_nothing_wrong_and_says_so(name):
-    case = healthy(name)
+    case = recorded(name)
     text = str(verdict(case))
     assert re.search(r"^Measured at .*, with doubts: the text came back\.$", text, re.MULTILINE)
     assert "Nothing wrong: no text is missing, and no rule took a number away." in text
@@ -290,12 +302,20 @@ def test_a_healthy_split_finds_nothing_wrong_and_says_so(name):
 
 
 def test_a_pool_that_is_short_is_named_though_all_was_served():
-    case = healthy("c-organic-smallpool-sglang-0.5.23")
+    case = recorded("c-organic-smallpool-sglang-0.5.23")
     assert "Measured at 1, 8 and 16 users, with doubts: the text came back." in str(verdict(case))
     answer = answers(case)["Why not double?"]
     assert answer.word == "The memory of the decode side"
     assert "8 running at most while up to 8 waited" in " ".join(answer.sentences)
     assert "no transfer was rejected or failed, and all text came back" in str(tables.chain_table(case.chains))
+
+
+def test_lost_lanes_are_the_cause_and_no_memory_is_blamed():
+    case = recorded("c-organic-lanes-sglang-0.5.23")
+    text = str(verdict(case))
+    assert "No measured result at 8 and 16 users; measured at 1 user." in text
+    assert "Why: The KV transfers of 3 requests failed on the servers; likewise at 1 more level." in text
+    assert answers(case)["Why not double?"].word == "The text was lost first"
 
 
 # --- metrics --------------------------------------------------------------------------------------------------------

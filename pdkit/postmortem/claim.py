@@ -63,7 +63,7 @@ def _rows(case: PostMortem, runs: Sequence[str], value: float | None) -> Iterato
         yield (
             Cell(row["title"], more=(row["level"],)),
             _claimed(value if is_meant else shown, held=row["received"]),
-            Cell(_measured(row), "text" if row["received"] is not None else "withheld"),
+            Cell(_measured(row)),
             Cell(f"{line['source_file']}:{line['source_line']}" if line else "", "code"),
         )
 

@@ -232,6 +232,8 @@ def _not_double(case: PostMortem) -> Answer:
         needs = "needs the servers' start-up lines (max_total_num_tokens) and their batch lines"
         return _answer(question, "Not evaluated", [needs], tone=UNVERIFIED)
     said = [said for one, limit in limits for said in _room(one, limit)]
+    if case.worst == NO_RESULT:
+        return _answer(question, "The text was lost first", said, tone=UNVERIFIED, lines=lines)
     return _answer(question, "Nothing on the servers held it back", said, tone=MEASURED, lines=lines)
 
 
@@ -264,7 +266,7 @@ def _room(one: Capacity, limit: Side) -> Iterator[str]:
     asked, what = _asked(one), "prompts" if limit.role == "prefill" else "requests"
     ran = max((seen.running_max for seen in one.seen if seen.running_max is not None), default=None)
     seen = f", and {ran:,.0f} ran" if ran is not None else ""
-    in_flight = f"{asked:,.0f} were in flight{seen}" if asked is not None else "the load is not stated"
+    in_flight = f"{asked:,.3g} were in flight{seen}" if asked is not None else "the load is not stated"
     small = ", the smaller one," if len(one.sides) > 1 else ""
     yield f"{in_flight}; the {limit.role} side{small} has room for more: {what} that fit: {limit.fit}"
 
@@ -340,14 +342,9 @@ def _first_places(setting: Setting) -> tuple[Place, ...]:
 
 def _lines(case: PostMortem, *facts: str) -> list[str]:
     """Where these facts of the suspect stand."""
-    wide = case.of(case.judgement.facts, case.suspect)
-    stated = case.of(places(case.judgement.evidence, wide), case.suspect).filter(pl.col("fact").is_in(facts))
-    return (
-        stated.select(pl.format("{}:{}", "source_file", "source_line"))
-        .to_series()
-        .unique(maintain_order=True)
-        .to_list()
-    )
+    stated = places(case.judgement.evidence, case.judgement.facts).filter(pl.col("fact").is_in(facts))
+    mine = case.of(stated, case.suspect).select(pl.format("{}:{}", "source_file", "source_line"))
+    return mine.to_series().unique(maintain_order=True).to_list()
 
 
 QUESTIONS: tuple[Callable[[PostMortem], Answer], ...] = (

@@ -31,7 +31,8 @@ def verdict(case: PostMortem) -> Section:
         parts.append(Words(f"{compared(case)}.", "Against the baseline"))
     todo = [task.text for task in tasks(case)][:_TASKS]
     if todo and case.worst in (NO_RESULT, UNVERIFIED):
-        parts.append(Words(" ".join(todo), "To change"))
+        numbered = " ".join(f"{number}. {text}" for number, text in enumerate(todo, 1)) if len(todo) > 1 else todo[0]
+        parts.append(Words(numbered, "To change"))
     return Section("verdict", tuple(parts))
 
 

@@ -7,8 +7,6 @@ from pdkit.tables.chain import at
 from pdkit.tables.findings import sentence
 from pdkit.tables.layout import Cell, Column, Group, Part, Row, Section, Table, Words
 
-_WAYS = {"manifest": "times in sweep.toml", "only run": "only run", "bursts": "bursts of work: inferred"}
-
 
 def windows(judgement: Judgement) -> Section:
     """Each server with the runs that it was joined to: when, on its own clock, and by what; then those without."""
@@ -38,7 +36,7 @@ def _rows(joined: pl.DataFrame, levels: dict[str, str]) -> tuple[Row, ...]:
             Cell(row["instance"], "code", (row["role"] or "role not known",)),
             Cell(levels[row["run_id"]]),
             Cell(f"{at(row['started_at'])} to {at(row['ended_at'], row['started_at'])}"),
-            Cell(_WAYS[row["way"]], more=(sentence(row["said"]),)),
+            Cell(sentence(row["said"])),
         )
         for row in joined.iter_rows(named=True)
     )
