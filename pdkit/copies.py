@@ -14,7 +14,10 @@ _OF_SERVERS = ("samples", "events", "settings")
 def without_copies(evidence: Evidence) -> Evidence:
     """Each server once: a log whose lines stand in another one of its experiment as well is listed, but not counted.
 
-    A whole copy, a compressed one, and the beginning or the end of a log beside the whole of it are copies.
+    A whole copy, a compressed one, and the beginning or the end of a log beside the whole of it are copies. Two servers
+    that do alike things at the same seconds are none: two prefill servers of one load compute the same batches, but not
+    on the same lines. Answers are counts alone, and router, prefill and decode server give the same ones: only a
+    router, which logs nothing else, is known by them.
     """
     copied = _copies(_lines(evidence))
     if not copied:
@@ -27,16 +30,17 @@ def without_copies(evidence: Evidence) -> Evidence:
 
 
 def _lines(evidence: Evidence) -> pl.DataFrame:
-    """What each instance says at which second, a row a reading or event: (experiment, instance, said)."""
-    about = ["experiment", "instance"]
+    """What each instance says at which second, a row a reading or event: (experiment, instance, said, source_line)."""
+    about = ["experiment", "instance", "source_line"]
     read = evidence.samples.select(
         *about,
         pl.struct("role", "rank", "clock", "metric", "value_min", "value_mean", "value_max", "n").hash().alias("said"),
     )
-    happened = evidence.events.filter(pl.col("clock").is_not_null()).select(
-        *about, pl.struct("kind", "clock", "count", "subject", "text").hash().alias("said")
+    is_telling = (pl.col("kind") != "http") | (pl.col("role") == "router").fill_null(False)
+    happened = evidence.events.filter(pl.col("clock").is_not_null(), is_telling).select(
+        *about, pl.struct("role", "kind", "clock", "count", "subject", "text").hash().alias("said")
     )
-    return pl.concat([read, happened]).unique()
+    return pl.concat([read, happened]).unique(["experiment", "instance", "said"], keep="first", maintain_order=True)
 
 
 def _copies(lines: pl.DataFrame) -> dict[str, str]:
@@ -48,7 +52,14 @@ def _copies(lines: pl.DataFrame) -> dict[str, str]:
     pairs = shared.join(shared, on=["experiment", "said"], suffix="_other").filter(
         pl.col("instance") != pl.col("instance_other")
     )
-    both = pairs.group_by("experiment", "instance", "instance_other").agg(pl.len().alias("both"))
+    # of a copy all lines lie equally far from the same lines of the other
+    apart = (pl.col("source_line") - pl.col("source_line_other")).alias("apart")
+    both = (
+        pairs.group_by("experiment", "instance", "instance_other", apart)
+        .agg(pl.len().alias("both"))
+        .group_by("experiment", "instance", "instance_other")
+        .agg(pl.col("both").max())
+    )
     sized = both.join(sizes, on=["experiment", "instance"]).join(
         sizes, left_on=["experiment", "instance_other"], right_on=["experiment", "instance"], suffix="_other"
     )

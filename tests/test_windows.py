@@ -1,6 +1,7 @@
 """Which run was on a server when: by the manifest, as the only one, by bursts, or not at all, and said so."""
 
 import sys
+from dataclasses import replace
 from datetime import UTC, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent / "checks"))
 from given import evidence, judged, outcome
-from servers import START, at, failed, server
+from servers import DECODE, START, at, failed, server
 
 from pdkit.copies import without_copies
 from pdkit.evidence import Evidence
@@ -213,6 +214,34 @@ def test_two_servers_that_do_the_same_work_are_two():
     )
     both = without_copies(Evidence.joined([one, other]))
     assert both.samples["instance"].n_unique() == 2
+
+
+def answering(role: str, *, events: list[dict[str, object]] | None = None) -> Evidence:
+    """A server that logs nothing but its answers: 10 each 5 s, on the same lines whatever its role."""
+    return server(role=role, name=f"{role}.log", silent=False, events=events, **dict.fromkeys(DECODE))
+
+
+@pytest.mark.parametrize("role", ["router", "prefill"])
+def test_servers_that_answer_the_same_requests_are_several(role: str):
+    """Decode logs the same answers as its router, at the same seconds, and three transfers that failed besides."""
+    both = without_copies(Evidence.joined([answering(role), answering("decode", events=failed(3))]))
+    assert set(both.events["instance"]) == {f"{role}.log", "decode.log"}
+    assert both.events.filter(pl.col("kind") == "transfer_failed").height == 3
+
+
+def test_prefill_servers_that_compute_the_same_batches_are_two():
+    """Up to 0.5.2 a prefill line has no speed: all that it says may be the same, second by second."""
+    told = {"new_tok": 256.0, "new_requests": 1.0, "cached_tok": 0.0}
+    one, other = (server(role="prefill", name=f"prefill-{i}.log", **told) for i in (0, 1))
+    behind = pl.col("source_line") * (1 + pl.int_range(pl.len()) % 3)
+    other = replace(other, samples=other.samples.with_columns(behind), events=other.events.with_columns(behind))
+    assert without_copies(Evidence.joined([one, other])).samples["instance"].n_unique() == 2
+
+
+def test_a_copy_of_a_routers_log_is_one():
+    log = server(role="router", name="router.log")
+    copy = server(role="router", name="router.log.gz")
+    assert without_copies(Evidence.joined([log, copy])).events["instance"].unique().to_list() == ["router.log"]
 
 
 def test_a_rotated_log_is_one_server_in_parts():
