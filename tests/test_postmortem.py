@@ -96,6 +96,11 @@ def test_a_number_that_no_log_prints_is_said(in_repository):
     assert f"No log of the suspect prints 900.00 tok/s ({CLAIMED})." in text
 
 
+def test_a_claim_may_be_numbers_alone(in_repository):
+    assert f"The claim: 751.85 tok/s, {CLAIMED}." in str(claim(of(SUSPECT, claim=Claim(tok_per_s=751.85))))
+    assert "The claim: 728.61 tok/s." in str(claim(of(BASELINE, claim=Claim(tok_per_s=728.61))))
+
+
 def test_every_question_is_answered_from_its_evidence(case):
     found = answers(case)
     assert list(found) == ASKED

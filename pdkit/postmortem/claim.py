@@ -17,8 +17,7 @@ _COLUMNS = (Column("Side"), Column("Claimed"), Column("Measured"), Column("Log l
 def claim(case: PostMortem) -> Section:
     """The claim in its own words, and each side of it as what it is."""
     said = case.claim
-    aside = "the claim; its numbers were measured" if _is_measured(case) else CLAIMED
-    head = Quote(said.text, aside) if said.text else Words("No claim was given: these are the figures of the logs.")
+    head = _said(case)
     groups = [Group("Suspect", tuple(_rows(case, case.suspect, said.tok_per_s)))]
     if case.baseline:
         groups.append(Group("Baseline", tuple(_rows(case, case.baseline, said.baseline_tok_per_s))))
@@ -28,6 +27,17 @@ def claim(case: PostMortem) -> Section:
         parts.append(Words("No baseline was given, so nothing is held against the suspect."))
     parts.extend(_not_printed(case))
     return Section("claim", tuple(parts))
+
+
+def _said(case: PostMortem) -> Part:
+    """The claim as text, else as its numbers."""
+    said, held = case.claim, _is_measured(case)
+    if said.text:
+        return Quote(said.text, "the claim; its numbers were measured" if held else CLAIMED)
+    numbers = [show(value, "tok/s") for value in (said.tok_per_s, said.baseline_tok_per_s) if value is not None]
+    if not numbers:
+        return Words("No claim was given: these are the figures of the logs.")
+    return Words(f"{' against '.join(numbers)}{'' if held else f', {CLAIMED}'}.", "The claim")
 
 
 def _is_measured(case: PostMortem) -> bool:
