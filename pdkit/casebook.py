@@ -148,11 +148,12 @@ class Excerpt:
 
 @dataclass(frozen=True)
 class Cited:
-    """One cited line: its name, its place, and its text."""
+    """One cited line: its name, its place, its text, and the piece of a long one that it is cited for."""
 
     name: str
     place: str
     text: str
+    piece: str
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,8 @@ class _Schema:
                 raise PdkitError(f"{where}: {key} is {value!r}; it takes {fault}")
         for key in keys:
             if key not in entry and (table, key) not in _OPTIONAL:
-                raise PdkitError(f"{where}: no {key}; a {table} has {', '.join(keys)}")
+                what = "a case" if table == "case" else f"[[{table}]]"
+                raise PdkitError(f"{where}: no {key}; {what} has {', '.join(keys)}")
 
     def _place(self, table: str, number: int) -> str:
         """The file, with the line of the heading where headings can be told."""

@@ -47,7 +47,7 @@ from pdkit.source import Source
 from pdkit.units import listed, show
 
 _AROUND_CHARS = 240  # of a line that stands beside a cited one: enough to recognise it
-_CITED_CHARS = 180  # of a cited line, where an answer names it
+_PIECE_CHARS = 110  # of a cited line, where an answer or the quiz names it
 _RATES = ("throughput", "latency", "tail", "label")  # what a refusal takes is a claim from there on, and is called so
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAMED = re.compile(r"(?:(?P<run>[\w-]+)\.)?(?P<name>\w+)(?::(?P<bare>n))?")
@@ -311,11 +311,21 @@ def _evidence(file: CaseFile) -> tuple[tuple[Excerpt, ...], dict[str, Cited]]:
     return (
         tuple(one for one, _ in excerpts.values()),
         {
-            line.name: Cited(line.name, f"{line.file}:{line.line}", excerpts[line.file][1][line.line])
+            line.name: _cited(line, excerpts[line.file][1][line.line])
             for line in file.evidence
             if line.name in shown
         },
     )
+
+
+def _cited(line: EvidenceFile, text: str) -> Cited:
+    """With the piece of a long line around what it has to hold."""
+    words = " ".join(text.split())
+    at = max(0, words.find(" ".join(line.holds.split())) - _PIECE_CHARS // 3)
+    at = 0 if len(words) <= _PIECE_CHARS else min(at, len(words) - _PIECE_CHARS)
+    cut = words[at : at + _PIECE_CHARS]
+    piece = f"{'… ' if at else ''}{cut.strip()}{' …' if at + _PIECE_CHARS < len(words) else ''}"
+    return Cited(line.name, f"{line.file}:{line.line}", text, piece)
 
 
 def _excerpt(file: CaseFile, name: str, cited: Sequence[EvidenceFile]) -> tuple[Excerpt, dict[int, str]]:
@@ -354,5 +364,6 @@ def _elsewhere(source: Source, line: EvidenceFile) -> str:
     """Which line does hold what it should."""
     has = pl.col("text").str.contains(line.holds, literal=True)
     numbers = source.asked(lambda lines: lines.filter(has).select("line").head(3))["line"].to_list()
-    there = f"line {listed([str(number) for number in numbers])} does" if numbers else "no line does"
+    verb = "line {} does" if len(numbers) == 1 else "lines {} do"
+    there = verb.format(listed([str(number) for number in numbers])) if numbers else "no line does"
     return f"{line.file}:{line.line} does not hold {line.holds!r}; {there}"

@@ -179,7 +179,7 @@ def _take_logs(name: str, paths: Sequence[str | Path], declared: Mapping[str, Pa
 
 
 def _stem(name: str) -> str:
-    if not name or Path(name).name != name:
+    if not name or name == ".." or Path(name).name != name:
         raise PdkitError(f"{name!r} is no name for a report; a name without folders, as in training-trainee")
     return name
 

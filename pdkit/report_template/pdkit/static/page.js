@@ -64,11 +64,13 @@
   // What is folded on a screen is open on paper.
   let opened = [];
   window.addEventListener("beforeprint", function () {
-    opened = Array.from(document.querySelectorAll("details:not([open]):not(.chart-words)"));
-    opened.forEach(function (part) { part.open = true; });
+    const closed = Array.from(document.querySelectorAll("details:not([open]):not(.chart-words)"));
+    closed.forEach(function (part) { part.open = true; });
+    opened = opened.concat(closed); // a browser may say twice that it is about to print
   });
   window.addEventListener("afterprint", function () {
     opened.forEach(function (part) { part.open = false; });
+    opened = [];
   });
 
   dark.addEventListener("change", drawAll);
