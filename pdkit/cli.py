@@ -16,10 +16,11 @@ from pdkit.errors import PdkitError, one_of
 if TYPE_CHECKING:
     from pdkit.evidence import Evidence
     from pdkit.results import Judgement
-    from pdkit.store import Store
+    from pdkit.store import Ruling, Store
     from pdkit.store.place import Place
 
 _FORMATS = ["text", "json", "sarif", "junit", "github", "markdown"]  # modules of pdkit/formats
+_EMPTY_SHOWN = 3  # folders without a run that an ingest names
 _SILENT_S = 1.0  # work that takes longer says what it does
 _PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 _THRESHOLDS = click.option("--thresholds", type=click.Path(path_type=Path), help="TOML file with your own thresholds.")
@@ -310,6 +311,7 @@ def case_(*, name: str, form: str, audience: str, level: str | None) -> None:
 @_JOBS
 @_SCHEDULER
 @_THRESHOLDS
+@_MACHINE
 def ingest(
     *,
     paths: tuple[Path, ...],
@@ -319,6 +321,7 @@ def ingest(
     jobs: int | None,
     scheduler: str | None,
     thresholds: Path | None,
+    machine: Path | None,
 ) -> None:
     """Read and judge the logs in PATHS, and keep evidence and judgement in a run store.
 
@@ -330,14 +333,18 @@ def ingest(
       pdkit ingest results/ --store s3://bench/runs --storage-option aws_endpoint_url=https://s3.example
     """
     from pdkit import store
-    from pdkit.policy import read_thresholds
 
-    bounds = read_thresholds(thresholds) if thresholds else None
-    engine, place = store.Engine(jobs, scheduler), _place(where, said)
-    seen = []
-    for one in store.ingest(paths, place, week=week, thresholds=bounds, engine=engine):
-        click.echo(one.sentence, err=one.outcome == "failed")
-        seen.append(one.outcome)
+    ruling, engine = _ruling(thresholds, machine), store.Engine(jobs, scheduler)
+    seen: dict[str, list[str]] = {}
+    for one in store.ingest(paths, _place(where, said), week=week, ruling=ruling, engine=engine):
+        seen.setdefault(one.outcome, []).append(one.sentence)
+        if one.outcome != "empty":
+            click.echo(one.sentence, err=one.outcome == "failed")
+    empty = seen.get("empty", [])
+    for sentence in empty[:_EMPTY_SHOWN]:
+        click.echo(sentence)
+    if len(empty) > _EMPTY_SHOWN:
+        click.echo(f"and {len(empty) - _EMPTY_SHOWN} more folders that hold no run")
     if not {"stored", "known"} & set(seen):
         raise PdkitError(f"{', '.join(map(str, paths))}: nothing to store; see `pdkit list readers`")
     sys.exit(1 if "failed" in seen else 0)
@@ -414,6 +421,7 @@ def store_vacuum(*, where: str, said: tuple[str, ...], grace_h: float) -> None:
 @_JOBS
 @_SCHEDULER
 @_THRESHOLDS
+@_MACHINE
 def rejudge(
     *,
     where: str,
@@ -422,17 +430,17 @@ def rejudge(
     jobs: int | None,
     scheduler: str | None,
     thresholds: Path | None,
+    machine: Path | None,
 ) -> None:
     """Judge the evidence of a run store with today's rules, and list the runs whose verdict changed.
 
     Exit code 0, whatever changed; 1: an experiment could not be judged.
     """
     from pdkit import store
-    from pdkit.policy import read_thresholds
     from pdkit.units import plural
 
-    bounds = read_thresholds(thresholds) if thresholds else None
-    anew = store.rejudge(_place(where, said), thresholds=bounds, engine=store.Engine(jobs, scheduler), every=every)
+    ruling, engine = _ruling(thresholds, machine), store.Engine(jobs, scheduler)
+    anew = store.rejudge(_place(where, said), ruling=ruling, engine=engine, every=every)
     for line in (*map(str, anew.changed), *anew.failed):
         click.echo(line)
     known = f", {anew.current} by these rules already" if anew.current else ""
@@ -450,6 +458,14 @@ def series(*, where: str, said: tuple[str, ...], words: tuple[str, ...]) -> None
     from pdkit.series import text
 
     click.echo(text(_opened(where, said).series(words)), nl=False)
+
+
+def _ruling(thresholds: Path | None, machine: Path | None) -> "Ruling":
+    from pdkit.machines import read_machines
+    from pdkit.policy import read_thresholds
+    from pdkit.store import Ruling
+
+    return Ruling(read_thresholds(thresholds) if thresholds else None, read_machines(machine) if machine else None)
 
 
 def _place(where: str, said: tuple[str, ...]) -> "Place":

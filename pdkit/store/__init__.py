@@ -10,9 +10,9 @@ from pdkit.store.manifests import contents
 from pdkit.store.place import Place, place
 from pdkit.store.reading import Store
 from pdkit.store.rejudging import rejudge
-from pdkit.store.rows import rules_version
+from pdkit.store.rows import Ruling
 
-__all__ = ["Engine", "Store", "ingest", "open", "opened", "place", "rejudge", "remove", "rules_version", "vacuum"]
+__all__ = ["Engine", "Ruling", "Store", "ingest", "open", "opened", "place", "rejudge", "remove", "vacuum"]
 
 
 def open(path: str | Path, options: Mapping[str, str] | None = None) -> Store:  # noqa: A001 # pdkit.store.open(…)

@@ -13,14 +13,15 @@ from pdkit.source import Source
 
 MANIFEST, SERVERS, OPTION = "sweep.toml", "server log", "--week"
 CONTENT, PATH, DISK = "dates in the log", "date in the path", "file time"
+SUREST = (MANIFEST, SERVERS, OPTION, CONTENT, PATH, DISK)  # first
 DATES = pl.Schema({
     "run_id": pl.String(), "week": pl.String(), "started_at": pl.Datetime("us", "UTC"), "dated_by": pl.String(),
 })  # fmt: skip
 
 _WEEK = re.compile(r"(\d{4})-W(\d{2})")
 _BEGINNING = 400  # characters: a date further on is part of what is said
-# behind a level or a bracket at most; of a record its own `date`, as vLLM writes it
-_STAMPED = r"^[^0-9]{0,40}(20\d\d)[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)"
+# behind a bracket or a level at most; of a record its own `date`, as vLLM writes it
+_STAMPED = r"^\W{0,3}(?:[A-Z][A-Za-z]{0,9}\W{1,3})?(20\d\d)[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d):(\d\d)"
 _RECORDED = r'^\s*\{?.{0,80}"date": ?"(20\d\d)(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)"'
 _DIGITS = "%Y%m%d%H%M%S"
 _IN_PATH = re.compile(r"(?<!\d)(20\d\d)([-_.]?)([01]\d)\2([0-3]\d)(?!\d)")
@@ -111,7 +112,7 @@ def _by_file(seen: pl.DataFrame, files: Mapping[str, Source]) -> pl.DataFrame:
         for run, name in seen.iter_rows()
         if name in found
     ]
-    surest = pl.col("dated_by").replace_strict([CONTENT, PATH, DISK], [0, 1, 2], return_dtype=pl.Int8)
+    surest = pl.col("dated_by").cast(pl.Enum(SUREST)).to_physical()
     return (
         pl.DataFrame(rows, schema=DATES)
         .sort(surest, "started_at", descending=[False, True])

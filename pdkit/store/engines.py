@@ -45,14 +45,18 @@ def mapped(
     """Each task with its answer as it comes, or with why there is none; the rest is done whatever becomes of one.
 
     A process that dies takes with it all that its pool was doing: those are given to one process after the other, in
-    order, so that the first that is not done then is the one that killed it. Dask does the like by itself.
+    order, so that the first that is not done then is the one that killed it; it is tried once more. Dask does the like
+    by itself.
     """
     left = yield from _over(engine, work, tasks)
+    killer = None
     while left:
-        undone = yield from _over(Engine(jobs=1), work, left, apart=True)
-        if undone:
-            yield undone.pop(0), Failed("the process that read it died")
-        left = undone
+        left = yield from _over(Engine(jobs=1), work, left, apart=True)
+        first = left[0] if left else None
+        if left and first is killer:
+            yield left.pop(0), Failed("the process that read it died")
+            first = None
+        killer = first
 
 
 def _over(

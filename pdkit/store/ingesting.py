@@ -13,13 +13,12 @@ import polars as pl
 
 from pdkit.errors import PdkitError
 from pdkit.evidence import TABLES, Evidence
-from pdkit.judge import Thresholds, judge
 from pdkit.load import File, found, load_files
 from pdkit.store.dating import DISK, dated, week_given
 from pdkit.store.engines import Engine, Failed, mapped
 from pdkit.store.manifests import Contents, Judged, Kept, Seen, Stored, commit, contents, continues, founded, same
 from pdkit.store.place import Place
-from pdkit.store.rows import kept, rules_version, verdict_counts
+from pdkit.store.rows import Ruling, kept, verdict_counts
 from pdkit.store.units import Unit, joined, units
 from pdkit.units import listed, plural
 
@@ -27,6 +26,7 @@ Outcome = Literal["stored", "known", "empty", "failed"]
 _AT_ONCE = 64  # experiments a manifest: what a killed ingest loses at most, beside few manifests to read
 _SLUG_CHARS = 80
 _ON_DISK = "the files' time on disk (no log says when; --week would)"
+_PER_REQUEST = 1000  # figures that a run with a line a request is worth: no summary has as many
 _BY_RUN = ("claims", "requests", "gaps")
 _Any = TypeVar("_Any")
 
@@ -46,7 +46,7 @@ class Task:
     unit: Unit
     place: Place
     week: str | None
-    thresholds: Thresholds | None
+    ruling: Ruling
     rules: str
 
 
@@ -72,7 +72,7 @@ def ingest(
     place: Place,
     *,
     week: str | None = None,
-    thresholds: Thresholds | None = None,
+    ruling: Ruling | None = None,
     engine: Engine | None = None,
 ) -> Iterator[Said]:
     """Store every experiment in the paths, and say what became of each once it counts.
@@ -82,7 +82,7 @@ def ingest(
     Raises:
         PdkitError: a path that does not exist, a week that is none, or a place that is no store.
     """
-    given, rules = None if week is None else week_given(week), rules_version(thresholds)
+    given, used = None if week is None else week_given(week), ruling or Ruling()
     groups = units(found(paths))
     before = founded(place)
     left = []
@@ -90,7 +90,7 @@ def ingest(
         if _is_known(unit, given, before):
             yield Said("known", f"{unit.name}: nothing new, the store has these files")
         else:
-            left.append(Task(unit, place, given, thresholds, rules))
+            left.append(Task(unit, place, given, used, used.version))
     pass_ = _Pass(place, engine or Engine())
     yield from pass_.over(left)
     # a log in one folder and its record in another: read together, they say more than each
@@ -188,8 +188,11 @@ def _outweighs(has: Stored, entry: Stored) -> bool:
 
 
 def _is_grown(has: Stored, entry: Stored, unit: Unit) -> bool:
-    """Whether a version without any result lives on: each of its files is there, as it was or with more behind."""
-    if has.prints or has.experiment != entry.experiment or not has.read:
+    """Whether a version without any result lives on: each of its files is there, as it was or with more behind.
+
+    Only within a week: a log that is written anew every night begins as the one before.
+    """
+    if has.prints or has.experiment != entry.experiment or has.weeks != entry.weeks or not has.read:
         return False
     sources = unit.sources
     return all(
@@ -238,7 +241,7 @@ def written(task: Task) -> Batch:
     evidence, problems = _read(task.unit.files)
     if evidence.runs.is_empty():
         return Batch((), problems, _nothing(evidence))
-    judgement = judge(evidence, thresholds=task.thresholds)
+    judgement = task.ruling.judged(evidence)
     dates = dated(judgement, task.unit.sources, week=task.week)
     ids = {name: secrets.token_hex(8) for name in evidence.runs["experiment"].unique().sort()}
     tables = kept(judgement, dates, ids=ids, rules=task.rules)
@@ -246,11 +249,16 @@ def written(task: Task) -> Batch:
     made = tuple(
         Made(
             _entry(task, of_experiment(evidence, name), of_id(tables, key), key, unit),
-            frozenset(evidence.runs.filter(pl.col("experiment") == name)["reader"].drop_nulls()),
+            _readers(evidence.runs.filter(pl.col("experiment") == name)),
         )
         for name, key in ids.items()
     )
     return Batch(made, problems)
+
+
+def _readers(runs: pl.DataFrame) -> frozenset[str]:
+    """Who read it; a captured log that holds a server's lines too has two readers."""
+    return frozenset(name for names in runs["reader"].drop_nulls() for name in names.split("+"))
 
 
 def _entry(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], key: str, unit: str) -> Stored:
@@ -266,7 +274,7 @@ def _entry(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], k
         dated_by=runs["dated_by"].unique().sort().to_list(),
         runs=runs.height,
         prints=runs["print"].drop_nulls().unique().sort().to_list(),
-        detail=2 * levels.get("text", 0) + levels.get("requests", 0),
+        detail=_PER_REQUEST * (2 * levels.get("text", 0) + levels.get("requests", 0)) + tables["claimed"].height,
         unit=unit,
         sources=[
             Seen(path, sha256, size, reader is not None)

@@ -264,13 +264,21 @@ def founded(where: Place) -> Contents:
     Raises:
         PdkitError: the place holds something else.
     """
+    if not _is_store(where):
+        others = [item for item in where.items() if not item.name.startswith(f".{MARKER}.")]
+        if not others:
+            where.put(MARKER, msgspec.json.encode({"format": FORMAT}) + b"\n")
+        elif not _is_store(where):  # somebody may have founded it since
+            raise PdkitError(f"{where.name}: holds files, but is no store; name an empty or a new place")
+    return contents(where)
+
+
+def _is_store(where: Place) -> bool:
     try:
         where.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
-        if next(where.items(), None):
-            raise PdkitError(f"{where.name}: holds files, but is no store; name an empty or a new place") from None
-        where.put(MARKER, msgspec.json.encode({"format": FORMAT}) + b"\n")
-    return contents(where)
+        return False
+    return True
 
 
 def commit(

@@ -10,7 +10,7 @@ from pdkit.errors import PdkitError, one_of
 from pdkit.evidence import SCHEMAS, Evidence, table
 from pdkit.metrics import RESULTS
 from pdkit.results import VERDICTS
-from pdkit.store.dating import week_given
+from pdkit.store.dating import SUREST, week_given
 from pdkit.store.manifests import Contents, Stored
 from pdkit.store.place import Place, collected
 from pdkit.store.rows import CLAIMS, FINDINGS, PUBLISHED, RESULTS_KEPT, RUNS
@@ -49,7 +49,7 @@ class Store:
         Raises:
             PdkitError: a week that is none, or a table that cannot be read.
         """
-        asked = None if weeks is None else {week_given(week) for week in ([weeks] if isinstance(weeks, str) else weeks)}
+        asked = _asked(weeks)
         rows = self._rows("runs", RUNS, asked)
         if asked is not None:
             rows = rows.filter(pl.col("week").is_in(sorted(asked)))
@@ -57,13 +57,14 @@ class Store:
         return of_series.in_time(of_series.chosen(whole, series))
 
     def _once(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Every run once: of two experiments that share one, the newer shows it."""
+        """Every run once: of experiments that share it, by that which says most of it, knows best when, is newer."""
         if not rows["print"].drop_nulls().is_duplicated().any():
             return rows
         order = sorted(self.contents.live, key=lambda entry: (entry.seq, entry.id))
         age = {entry.id: number for number, entry in enumerate(order)}
-        aged = rows.sort(pl.col("experiment_id").replace_strict(age, return_dtype=pl.Int64))
-        told = aged.filter(pl.col("print").is_not_null()).unique("print", keep="last", maintain_order=True)
+        newest = -pl.col("experiment_id").replace_strict(age, return_dtype=pl.Int64)
+        aged = rows.sort(pl.col("not_evaluated").list.len(), pl.col("dated_by").cast(pl.Enum(SUREST)), newest)
+        told = aged.filter(pl.col("print").is_not_null()).unique("print", keep="first", maintain_order=True)
         return pl.concat([told, aged.filter(pl.col("print").is_null())])
 
     def coverage(self, week: str, series: str | Iterable[str] | None = None) -> pl.DataFrame:
@@ -91,7 +92,7 @@ class Store:
             {"week": entry.weeks[0], "experiment": entry.experiment, "title": entry.title, "experiment_id": entry.id,
              "runs": entry.runs, **entry.judged.verdicts, "bytes": entry.bytes, "dated_by": entry.dated_by,
              "rules": entry.judged.rules, "versions": 1 + older.count(entry.experiment)}
-            for entry in self.contents.of_weeks(weeks)
+            for entry in self.contents.of_weeks(_asked(weeks))
         ]  # fmt: skip
         counts = pl.col([name for name, dtype in LISTED.items() if dtype == pl.Int64])
         return pl.DataFrame(rows, schema=LISTED).with_columns(counts.fill_null(0))
@@ -153,9 +154,13 @@ class Store:
         return evidence_of(self.place, self.entry(experiment))
 
     def _rows(self, name: str, schema: pl.Schema, weeks: Iterable[str] | None) -> pl.DataFrame:
-        entries = self.contents.of_weeks(weeks)
+        entries = self.contents.of_weeks(_asked(weeks))
         names = [kept.name for entry in entries for kept in entry.judged.files if kept.table == name]
         return collected(self.place.scan(names, schema), self.place)
+
+
+def _asked(weeks: Iterable[str] | None) -> set[str] | None:
+    return None if weeks is None else {week_given(week) for week in ([weeks] if isinstance(weeks, str) else weeks)}
 
 
 def evidence_of(place: Place, entry: Stored) -> Evidence:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pdkit.judge import Thresholds, judge
 from pdkit.store.dating import DATES
 from pdkit.store.engines import Engine, Failed, mapped
 from pdkit.store.ingesting import batched, judged_of
 from pdkit.store.manifests import Judged, Stored, commit, contents
 from pdkit.store.place import Place, collected
 from pdkit.store.reading import evidence_of
-from pdkit.store.rows import RUNS, kept, rules_version
+from pdkit.store.rows import RUNS, Ruling, kept
 
 _AT_ONCE = 64  # experiments a manifest
 
@@ -52,17 +51,16 @@ class Anew:
 class _Task:
     place: Place
     entry: Stored
-    thresholds: Thresholds | None
+    ruling: Ruling
     rules: str
 
 
-def rejudge(
-    place: Place, *, thresholds: Thresholds | None = None, engine: Engine | None = None, every: bool = False
-) -> Anew:
+def rejudge(place: Place, *, ruling: Ruling | None = None, engine: Engine | None = None, every: bool = False) -> Anew:
     """Judge all experiments that other rules or thresholds have judged, or `every` one; the evidence stays as it is."""
-    rules = rules_version(thresholds)
+    used = ruling or Ruling()
+    rules = used.version
     live = contents(place).live
-    tasks = [_Task(place, entry, thresholds, rules) for entry in live if every or entry.judged.rules != rules]
+    tasks = [_Task(place, entry, used, rules) for entry in live if every or entry.judged.rules != rules]
     changed: list[Changed] = []
     failed: list[str] = []
     done = 0
@@ -81,7 +79,7 @@ def _judged(task: _Task) -> tuple[Judged, list[Changed]]:
     """What today's rules say of one experiment, written, and where that differs."""
     entry = task.entry
     before = _runs(task.place, entry.judged)
-    judgement = judge(evidence_of(task.place, entry), thresholds=task.thresholds)
+    judgement = task.ruling.judged(evidence_of(task.place, entry))
     ids = {entry.experiment: entry.id}
     tables = kept(judgement, before.select(DATES.names()), ids=ids, rules=task.rules)
     token = f"{entry.id}-{secrets.token_hex(4)}"

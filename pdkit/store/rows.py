@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import polars as pl
@@ -9,7 +11,8 @@ import polars as pl
 import pdkit
 from pdkit.evidence import Evidence
 from pdkit.facts import AGGREGATES, DERIVED
-from pdkit.judge import Thresholds
+from pdkit.judge import Thresholds, judge
+from pdkit.machines import Machines
 from pdkit.metrics import RESULTS
 from pdkit.parts import register_checks
 from pdkit.results import CLAIMED, NO_RESULT, Judgement
@@ -53,22 +56,33 @@ _OF_CLIENT = ("ignore_eos", "streaming", "reasoning_parser", "tool_call_parser")
 _PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s")
 
 
-def rules_version(thresholds: Thresholds | None = None) -> str:
-    """What rules and thresholds a judgement rests on: pdkit's version, and a hash of every claim with its bounds."""
-    register_checks()
-    digest = hashlib.sha256()
-    for name, check in sorted(CHECKS.items()):
-        used = check.tightened(dict((thresholds or {}).get(name, {})))
-        digest.update(
-            repr((name, used.voids, used.says, used.doc, used.shows_output, used.shows_completeness)).encode()
-        )
-        for view in used.views:
-            said = (view.refuse, view.suspect, view.note, view.grain, view.voids, view.says, view.takes)
-            digest.update(repr(said).encode())
-            digest.update(view.applies.meta.serialize() + view.observed.meta.serialize())
-    for name, expression in sorted({**DERIVED, **AGGREGATES}.items()):
-        digest.update(name.encode() + expression.meta.serialize())
-    return f"{pdkit.__version__}-{digest.hexdigest()[:12]}"
+@dataclass(frozen=True)
+class Ruling:
+    """What a judgement rests on beside the evidence: today's rules, and what a user puts in their place."""
+
+    thresholds: Thresholds | None = None
+    machines: Machines | None = None
+
+    @cached_property
+    def version(self) -> str:
+        """pdkit's version, and a hash of every claim with its bounds and of what its facts follow from."""
+        register_checks()
+        digest = hashlib.sha256(repr(self.machines).encode() if self.machines else b"")
+        for name, check in sorted(CHECKS.items()):
+            used = check.tightened(dict((self.thresholds or {}).get(name, {})))
+            said_of = (name, used.voids, used.says, used.doc, used.shows_output, used.shows_completeness)
+            digest.update(repr(said_of).encode())
+            for view in used.views:
+                said = (view.refuse, view.suspect, view.note, view.grain, view.voids, view.says, view.takes)
+                digest.update(repr(said).encode())
+                digest.update(view.applies.meta.serialize() + view.observed.meta.serialize())
+        for name, expression in sorted({**DERIVED, **AGGREGATES}.items()):
+            digest.update(name.encode() + expression.meta.serialize())
+        return f"{pdkit.__version__}-{digest.hexdigest()[:12]}"
+
+    def judged(self, evidence: Evidence) -> Judgement:
+        """The evidence under these rules."""
+        return judge(evidence, thresholds=self.thresholds, machines=self.machines)
 
 
 def kept(judgement: Judgement, dates: pl.DataFrame, *, ids: Mapping[str, str], rules: str) -> dict[str, pl.DataFrame]:
