@@ -6,20 +6,22 @@ import mmap
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import polars as pl
 import zstandard
 
 _HEAD_BYTES = 1 << 16
 _PACKED_BYTES = 1 << 12  # of compressed data at a time: this much is lost where a file is damaged, and no more
+_PIECE_BYTES = 1 << 20  # of a plain file at a time, where nothing of it is kept
 _BLANK_LOOK_BYTES = 64  # a line that starts with more white space than this is data all the same
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 _UTF8_MARK = codecs.BOM_UTF8
+_ESCAPE = b"\x1b"  # begins a colour
 Question = Callable[[pl.LazyFrame], pl.LazyFrame]
 KEPT_CHARS = 200  # of a line that is quoted: enough to recognise it
 
@@ -235,19 +237,15 @@ class Source:
 
         `text` is the whole line without colours, prefix and all.
         """
-        return self.asked_all([ask])[0]
-
-    def asked_all(self, asks: Sequence[Question]) -> list[pl.DataFrame]:
-        """The answers to several questions, which share one look at the file."""
         if not self._magic.startswith((*_UTF16, _ZSTD)) and self._damage is None and _is_text(self.path):
             try:
-                return _answers(asks, self.path)
+                return ask(_lines(self.path, coloured=self._is_coloured)).collect(engine="streaming")
             except (pl.exceptions.ComputeError, OSError):  # invalid UTF-8, or a compressed file that is cut off
                 pass
         # polars reads a cut-off zstd file without a word, so that goes this way too
         with self.open() as file:
             text = file.read().decode("utf-8", errors="replace")
-        return _answers(asks, text.encode())
+        return ask(_lines(text.encode(), coloured=True)).collect()
 
     def holds(self, patterns: dict[str, str], *, words: Sequence[str] = ()) -> dict[str, int]:
         """How many lines hold each of the patterns, under the same names; one look at the whole file.
@@ -300,6 +298,14 @@ class Source:
 
     def _filtered(self, keep: pl.Expr) -> pl.DataFrame:
         return self.asked(lambda lines: lines.filter(keep))
+
+    @cached_property
+    def _is_coloured(self) -> bool:
+        """Whether it may hold colours: to look for the byte once costs less than to take them out at each question."""
+        if self._is_packed:
+            return True
+        with self.path.open("rb") as file:
+            return any(_ESCAPE in piece for piece in iter(partial(file.read, _PIECE_BYTES), b""))
 
     @property
     def _is_packed(self) -> bool:
@@ -374,13 +380,7 @@ def _forgotten(mapped: mmap.mmap, start: int, end: int) -> None:
         mapped.madvise(mmap.MADV_DONTNEED, first * mmap.PAGESIZE, (last - first) * mmap.PAGESIZE)
 
 
-def _answers(asks: Sequence[Question], content: Path | bytes) -> list[pl.DataFrame]:
-    lines = _lines(content)
-    engine: Literal["streaming", "in-memory"] = "streaming" if isinstance(content, Path) else "in-memory"
-    return pl.collect_all([ask(lines) for ask in asks], engine=engine)
-
-
-def _lines(content: Path | bytes) -> pl.LazyFrame:
+def _lines(content: Path | bytes, *, coloured: bool) -> pl.LazyFrame:
     """The one place that uses polars' unstable scan_lines: (line, text), numbered from 1, without colours."""
     lines = pl.scan_lines(content, name="text", row_index_name="line", row_index_offset=1, glob=False)
-    return lines.with_columns(pl.col("text").str.replace_all(ANSI, ""))
+    return lines.with_columns(pl.col("text").str.replace_all(ANSI, "")) if coloured else lines

@@ -94,7 +94,7 @@ _ARGUMENTS = {
     "tp_size": "tp_size", "dp_size": "dp_size", "pp_size": "pp_size", "disaggregation_mode": "disaggregation_mode",
     "disaggregation_transfer_backend": "transfer_backend", "num_reserved_decode_tokens": "reserved_tok",
     "speculative_algorithm": "speculative", "device": "device", "enable_dp_attention": "dp_attention",
-    "disable_radix_cache": "prefix_cache",
+    "disable_radix_cache": "prefix_cache", "decode_log_interval": "log_steps", "nnodes": "nodes",
 }  # fmt: skip
 _SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for word, name in _ARGUMENTS.items()} | {
     "pool_tok": r"max_total_num_tokens=(\d+)|(?:KV Cache is allocated|KV cache allocated)\..*#tokens: (\d+)",
@@ -122,14 +122,14 @@ def read(source: Source) -> Evidence:
     Left out by the server: the zone of its clock, a level on each line, how many answers had text; a decode line comes
     only every 40 steps, so that a short run may have none.
     """
-    samples, events, answered, settings = source.asked_all([_samples, _events, _answers, _settings])
+    samples, events, answered, settings = (source.asked(ask) for ask in (_samples, _events, _answers, _settings))
     year = next((f"{clock.year}" for clock in samples["second"].drop_nulls()), None)
     seen = {
         "samples": samples,
         "events": pl.concat([_once_ready(_dated(quoted_texts(events), year)), answered], how="diagonal"),
         "settings": settings,
     }
-    sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls()})
+    sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls().unique()})
     role = sides[0] if len(sides) == 1 else None if sides else "colocated"
     return Evidence.of(
         **{name: table(name, _of_server(placed(frame, source.name), source.name, role)) for name, frame in seen.items()}
