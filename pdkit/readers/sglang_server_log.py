@@ -1,10 +1,12 @@
 """Logs of SGLang's servers: prefill, decode or colocated, with the lines of the transfer engine among them."""
 
+import re
+
 import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import ACCESS, STAMP, answers, clocked, happened, per_second, placed, quoted_texts
+from pdkit.server_lines import ACCESS, STAMP, answers, clocked, happened, own_text, per_second, placed, quoted_texts
 from pdkit.source import Source
 
 _RANKS = r"(?:[.,]\d+)?(?: [A-Z_]+\d+)*"
@@ -46,6 +48,12 @@ _SIDE = pl.Enum(["prefill", "decode"])
 _STAMP_AND_REPLICA = rf"\[(?<second>{STAMP})(?:[^\]D]*DP(?<replica>[0-9]+))?"
 _BATCH = "(?:Decode|Prefill) batch"
 _HEALTH_CHECK = "#new-seq: 1, #new-token: 1, #cached-token: 0,"  # a real prompt has more than one token
+_NUMBER = r"(?:True|False|[-+]?[0-9.]+(?:e[-+]?[0-9]+)?)"
+_READING = rf"[,.\]] (?:{'|'.join(re.escape(key) for key in _OF_DECODE | _OF_PREFILL)}): {_NUMBER}(?:,|\s|$)"
+_WITHOUT_READING = r"(?:^|[\]\s])(?:Decode|Prefill) batch(?: \[\d+\])?(?:[,.]|\s*$)"  # where there is none
+_DAMAGED = "damaged"  # stands among the gauges for a line that has none
+_NO_GAUGE = "a line of gauges without one that can be read"
+_LISTED_LINES = 20  # of those, and then how many more there are
 _SPLIT_DECODE = "pre-allocated usage: "
 _SPLIT_PREFILL = r"#(?:unbootstrapped|transferring|bootstrap|inflight|prealloc)-req: "
 
@@ -123,6 +131,7 @@ def read(source: Source) -> Evidence:
     only every 40 steps, so that a short run may have none.
     """
     samples, events, answered, settings = (source.asked(ask) for ask in (_samples, _events, _answers, _settings))
+    damaged, samples = samples.filter(pl.col("metric") == _DAMAGED), samples.filter(pl.col("metric") != _DAMAGED)
     year = next((f"{clock.year}" for clock in samples["second"].drop_nulls()), None)
     seen = {
         "samples": samples,
@@ -131,9 +140,10 @@ def read(source: Source) -> Evidence:
     }
     sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls().unique()})
     role = sides[0] if len(sides) == 1 else None if sides else "colocated"
-    return Evidence.of(
-        **{name: table(name, _of_server(placed(frame, source.name), source.name, role)) for name, frame in seen.items()}
-    )
+    tables = {
+        name: table(name, _of_server(placed(frame, source.name), source.name, role)) for name, frame in seen.items()
+    }
+    return Evidence.of(**tables, unread=_unread(source, int(damaged["n"].sum())))
 
 
 # --- what is asked of the file --------------------------------------------------------------------------------------
@@ -151,7 +161,10 @@ def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
         pl.when(is_decode & text.str.contains(_SPLIT_DECODE, literal=True)).then(pl.lit("decode", _SIDE))
         .when(~is_decode & text.str.contains(_SPLIT_PREFILL)).then(pl.lit("prefill", _SIDE))
     )  # fmt: skip
-    pairs = text.str.replace(" batch. ", " batch, ", literal=True)  # up to 0.5.3
+    pairs = (
+        pl.when(text.str.contains(_READING)).then(text.str.replace(" batch. ", " batch, ", literal=True))  # up to 0.5.3
+        .when(text.str.contains(_WITHOUT_READING)).then(pl.lit(f"{_DAMAGED}: 1"))
+    )  # fmt: skip
     readings = _batches(lines).with_columns(text.str.extract_groups(_STAMP_AND_REPLICA).alias("head")).select(
         "line",
         pairs.alias("text"),
@@ -160,8 +173,9 @@ def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
         role.alias("role"),
         is_decode.alias("is_decode"),
     )  # fmt: skip
-    names = {True: _OF_DECODE, False: _OF_PREFILL}
-    found = per_second(readings, "replica", "role", "is_decode", keys=[*_OF_DECODE, *_OF_PREFILL])
+    damaged = {_DAMAGED: _DAMAGED}
+    names = {True: _OF_DECODE | damaged, False: _OF_PREFILL | damaged}
+    found = per_second(readings, "replica", "role", "is_decode", keys=[*_OF_DECODE, *_OF_PREFILL, _DAMAGED])
     metric = pl.coalesce(
         pl.when(pl.col("is_decode") == side).then(
             pl.col("key").replace_strict(its, default=None, return_dtype=pl.String)
@@ -228,6 +242,12 @@ def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
+def _damaged(lines: pl.LazyFrame) -> pl.LazyFrame:
+    text = pl.col("text")
+    first = _batches(lines).filter(~text.str.contains(_READING), text.str.contains(_WITHOUT_READING))
+    return first.select(pl.col("line").cast(pl.Int64).alias("source_line"), own_text()).head(_LISTED_LINES + 1)
+
+
 # --- what follows from the whole file -------------------------------------------------------------------------------
 
 
@@ -248,6 +268,17 @@ def _once_ready(events: pl.DataFrame) -> pl.DataFrame:
     again = (clock.diff().dt.total_seconds() <= _AGAIN_S).fill_null(False)
     ready = pl.col("kind") == "ready"
     return pl.concat([events.filter(~ready), events.filter(ready).sort("source_line").filter(~again)])
+
+
+def _unread(source: Source, damaged: int) -> pl.DataFrame:
+    """Lines of gauges without one that can be read; the file is asked for them only where there are some."""
+    if not damaged:
+        return table("unread")
+    lines = quoted_texts(source.asked(_damaged)).sort("source_line").with_row_index("number")
+    more = pl.lit(f"{damaged - _LISTED_LINES} more lines of gauges without one that can be read")
+    reason = pl.when(pl.col("number") < _LISTED_LINES).then(pl.lit(_NO_GAUGE)).otherwise(more)
+    named = lines.with_columns(reason.alias("reason"), pl.lit(source.name).alias("source_file"))
+    return table("unread", named.drop("number"))
 
 
 def _of_server(rows: pl.DataFrame, name: str, role: str | None) -> pl.DataFrame:

@@ -173,3 +173,35 @@ def test_a_damaged_line_makes_no_number(tmp_path, line):
     evidence = read_line(tmp_path, STAMP + line)
     assert evidence.samples.is_empty()
     assert evidence.settings.is_empty()
+
+
+def unread(evidence: Evidence) -> list[tuple]:
+    return evidence.unread.select("source_line", "reason", "text").rows()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Decode batch, #running-req: many, #token: , token usage", "Decode batch", "Prefill batch. #new-seq: ,\r",
+     "Decode batch [40], #running-req: 3x, #to"],
+)  # fmt: skip
+def test_a_line_of_gauges_without_one_is_unread(tmp_path, line):
+    evidence = read_line(tmp_path, f"{STAMP}Decode batch, #running-req: 1", STAMP + line)
+    assert unread(evidence) == [(2, "a line of gauges without one that can be read", (STAMP + line).strip())]
+    assert gauges(evidence) == {"running_requests": 1}
+
+
+@pytest.mark.parametrize(
+    "line", ["Prefill batch, #new-seq: 1, W1102 08:01:02.701468  3391 lane.h:1178] TCP lane connection to a failed",
+             "Decode batch, #running-req: many, token usage: 0.41", "Decode batch size is large",
+             "Prefill batch, #new-seq: 1, #new-token: 1, #cached-token: 0, #queue-req: 0"],
+)  # fmt: skip
+def test_a_line_with_one_gauge_and_a_line_of_other_words_are_no_damage(tmp_path, line):
+    assert unread(read_line(tmp_path, f"{STAMP}Decode batch, #running-req: 1", STAMP + line)) == []
+
+
+def test_of_many_damaged_lines_twenty_are_listed_and_the_others_counted(tmp_path):
+    evidence = read_line(tmp_path, *(f"{STAMP}Decode batch, #running-req: {number}x" for number in range(30)))
+    said = unread(evidence)
+    assert [line for line, _, _ in said] == list(range(1, 22))
+    assert said[-1][1] == "10 more lines of gauges without one that can be read"
+    assert {reason for _, reason, _ in said[:-1]} == {"a line of gauges without one that can be read"}
