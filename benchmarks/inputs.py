@@ -104,7 +104,7 @@ Median TTFT (ms):                        54.00
 
 # --- logs of a split server -----------------------------------------------------------------------------------------
 
-_LINES_A_SECOND = 50
+LINES_A_SECOND = 50
 _SECONDS_OF_A_LOG = 47_000  # at scale 1: 2.35 million lines, 500 MB
 _DAY = datetime(2026, 11, 2, 8, 0, 0)  # noqa: DTZ001 # as a server prints it
 _DECODE_BATCH = (
@@ -133,25 +133,24 @@ context_len=40960
 """
 
 
-def server_pair(folder: Path, *, scale: float) -> Path:
+def server_pair(home: Path, *, scale: float, lines_a_second: int = LINES_A_SECOND) -> Path:
     """1 GB at scale 1: the logs of a decode and a prefill server of two replicas, 13 hours at 50 lines a second."""
-    home = folder / "servers"
     home.mkdir()
     for role in ("decode", "prefill"):
         with (home / f"{role}.log").open("w") as file:
             file.write(_SAID_FIRST.format(role=role))
             for second in range(max(1, round(_SECONDS_OF_A_LOG * scale))):
                 stamp = (_DAY + timedelta(seconds=second)).strftime("[%Y-%m-%d %H:%M:%S")
-                file.writelines(_second_of_server(role, stamp, second))
+                file.writelines(_second_of_server(role, stamp, second, lines_a_second))
     return home
 
 
-def _second_of_server(role: str, stamp: str, second: int) -> Iterator[str]:
+def _second_of_server(role: str, stamp: str, second: int, lines: int) -> Iterator[str]:
     """What one server writes in one second: one line in three of its access log, and every fifth second a failure."""
     chance = random.Random(second)
     if second % 5 == 0:
         yield from (f"{stamp} DP0 TP{rank}] {_FAILED[role].format(rank=rank, room=second + 1000)}\n" for rank in (0, 1))
-    for number in range(_LINES_A_SECOND):
+    for number in range(lines):
         if number % 3 == 0:
             status = "200 OK" if number % 48 else "500 Internal Server Error"
             yield f'{stamp}] INFO:     192.0.2.9:{40000 + number} - "POST /generate HTTP/1.1" {status}\n'

@@ -12,12 +12,12 @@ _TRUTHS = {"True": 1.0, "False": 0.0}
 Gauge = tuple[str, str, str]  # second, ranks, key
 
 
-def read(path: Path) -> tuple[dict[Gauge, list[float]], Counter[tuple[str, str]], set[tuple[str, str]]]:
+def read(path: str | Path) -> tuple[dict[Gauge, list[float]], Counter[tuple[str, str]], set[tuple[str, str]]]:
     """Least, sum, most and number of each gauge a second; answers by second and status; failures by room."""
     gauges: dict[Gauge, list[float]] = {}
     answers: Counter[tuple[str, str]] = Counter()
     failed = set()
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
         for line in file:
             if " batch, " in line:
                 _add(gauges, line)

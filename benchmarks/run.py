@@ -1,15 +1,17 @@
 """Measure pdkit against its yardsticks, each in fresh processes of one run, and print ratios."""
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from false_alarms import simulate
-from inputs import records, sweep
+from inputs import LINES_A_SECOND, records, server_pair, sweep
 
 ROOT = Path(__file__).parents[1]
 _REPEATS = 3  # the least of three: what the machine can do when nothing else runs
@@ -18,23 +20,30 @@ _REPEATS = 3  # the least of three: what the machine can do when nothing else ru
 _MEASURED = """
 import time
 {setup}
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 {work}
-seconds = time.perf_counter() - start
+seconds, busy = time.perf_counter() - start, time.process_time() - busy
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(seconds, int(peak.split()[1]) / 1024)
+print(seconds, int(peak.split()[1]) / 1024, busy)
 """
 
 
-def measured(setup: str, work: str, *, repeats: int = _REPEATS) -> tuple[float, float]:
-    """Least seconds and peak megabytes of a piece of work, imports not counted."""
+class Cost(NamedTuple):
+    """What a piece of work takes; processor seconds are those of all its threads, and say something on a busy machine."""
+
+    seconds: float
+    megabytes: float
+    processor_seconds: float
+
+
+def measured(setup: str, work: str, *, repeats: int = _REPEATS) -> Cost:
+    """The least of each, imports not counted."""
     code = _MEASURED.format(setup=setup, work=work)
     said = [
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT).stdout
         for _ in range(repeats)
     ]
-    pairs = [tuple(map(float, line.split()[-2:])) for line in said]
-    return min(seconds for seconds, _ in pairs), min(megabytes for _, megabytes in pairs)
+    return Cost(*(min(column) for column in zip(*(map(float, line.split()[-3:]) for line in said), strict=True)))
 
 
 def shell(*command: str, repeats: int = _REPEATS) -> float:
@@ -48,6 +57,7 @@ def shell(*command: str, repeats: int = _REPEATS) -> float:
 
 
 _LOADS = "import json"
+_PER_LINE = "import sys\nsys.path.insert(0, 'benchmarks')\nfrom per_line import read"
 _PDKIT = "from pdkit.load import load\nfrom pdkit.judge import judge\nload('data/first-pd-benchmark/filtered')"
 
 
@@ -82,10 +92,33 @@ def judging(_folder: Path, scale: float) -> None:
     """All rules over many runs."""
     runs = round(10_000 * scale)
     setup = f"{_PDKIT}\nimport sys\nsys.path.insert(0, 'benchmarks')\nfrom many import many\nevidence = many({runs})"
-    seconds, megabytes = measured(setup, "judgement = judge(evidence)")
-    print(f"judging {runs:,} runs: {seconds:.2f} s, {megabytes:,.0f} MB")
-    with_findings, _ = measured(setup, "judgement = judge(evidence); judgement.findings")
-    print(f"  with all findings as sentences: {with_findings:.2f} s")
+    cost = measured(setup, "judgement = judge(evidence)")
+    print(f"judging {runs:,} runs: {cost.seconds:.2f} s, {cost.megabytes:,.0f} MB")
+    with_findings = measured(setup, "judgement = judge(evidence); judgement.findings")
+    print(f"  with all findings as sentences: {with_findings.seconds:.2f} s")
+
+
+def servers(folder: Path, scale: float) -> None:
+    """The logs of a decode and a prefill server: all gauges, events and settings, against a loop over lines."""
+    home = server_pair(folder / "all", scale=scale)
+    logs = sorted(map(str, home.iterdir()))
+    size = sum(Path(log).stat().st_size for log in logs) / 1e6
+    ours = measured(_PDKIT, f"load({str(home)!r})")
+    theirs = measured(_PER_LINE, f"kept = [read(log) for log in {logs!r}]", repeats=1 if scale > 0.2 else _REPEATS)
+    _ratio(f"servers' logs of {size:,.0f} MB", ours, theirs, "a loop over lines with re")
+    ratio = ours.processor_seconds / theirs.processor_seconds
+    print(
+        f"  {theirs.seconds / ours.seconds:.1f} times as fast; {ratio:.2f} of its processor time, all threads counted"
+    )
+    search = "rg" if shutil.which("rg") else "grep"
+    floor = shell(search, "-c", "Decode batch", *logs)
+    print(f"  {ours.seconds / floor:.0f} times as long as {search} -c 'Decode batch' ({floor:.2f} s)")
+    for what, other in (
+        ("half the lines a second", server_pair(folder / "sparse", scale=scale, lines_a_second=LINES_A_SECOND // 2)),
+        ("half the hours", server_pair(folder / "short", scale=scale / 2)),
+    ):
+        cost = measured(_PDKIT, f"load({str(other)!r})", repeats=1)
+        print(f"  peak {ours.megabytes:,.0f} MB; with {what}: {cost.megabytes:,.0f} MB")
 
 
 def report(folder: Path, _scale: float) -> None:
@@ -128,6 +161,7 @@ _ALL: dict[str, Callable[[Path, float], None]] = {
     "reading": reading,
     "sweep": sweep_,
     "judging": judging,
+    "servers": servers,
     "report": report,
     "check": check,
     "statistics": statistics,
