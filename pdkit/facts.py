@@ -178,7 +178,8 @@ DERIVED: dict[str, pl.Expr] = {
         "decode_running_max", 2 * c.concurrency_mean, pl.when(c.concurrency.is_finite()).then("concurrency")
     ),
     "server_output_tok_most": c.server_output_tok
-    + c.server_unlogged_steps * c.batch_most * c.server_accept_length.fill_null(1),
+    + c.server_unlogged_steps * c.batch_most * c.server_accept_length.fill_null(1)
+    + c.server_unlogged_tok.fill_null(0),
     # the servers surely made what is claimed: then text is missing on the client's side
     "server_made_it": (c.server_output_tok_least >= _ALL_THERE * c.output_tok_sum).fill_null(False),
     "needed_tok": c.concurrency * (c.input_tok_per_request + c.output_tok_per_request),
@@ -207,7 +208,7 @@ def facts(evidence: Evidence, *, pairs: Pairs | None = None, machines: Machines 
     said = _with_said(wide.lazy(), evidence).with_columns(pl.col(*CLAIMED, *_COUNTED).fill_null(0)).collect()
     placed = _with_levels(_with_lower(said.lazy()).collect().lazy(), evidence.runs).collect()
     placed = _with_clock(_with_twins(placed.lazy(), evidence), evidence.plan).collect()
-    told = served(evidence, joined(evidence, placed), placed.select("run_id", "experiment", "topology"))
+    told = served(evidence, joined(evidence, placed), placed.select("run_id", "experiment", "topology", "duration_s"))
     placed = _with_machines(placed.join(told, on="run_id", how="left", maintain_order="left"), evidence, machines)
     return (
         derived(_with_base(placed.lazy(), pairs or Pairs()), paired=bool(pairs and pairs.base_of))

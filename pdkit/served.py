@@ -6,15 +6,16 @@ import polars as pl
 
 from pdkit.evidence import PLACE, Evidence
 from pdkit.signals import FAILURES, GAUGES, PD_RESERVED_TOK
-from pdkit.windows import CLOCKS, Joined
+from pdkit.windows import BY_MANIFEST, CLOCKS, Joined
 
 SERVED = (
     "server_instances", "clock_shift_h", "unaligned_instances", "failed_transfers", "aborted_transfers",
     "queue_full_rejections", "sessions_failed", "rejected_requests", "retracted_requests", "crashes", "restarts",
-    "corrupted", "served_requests", "server_errors", "decode_running_median", "decode_running_max",
+    "corrupted", "served_requests", "decode_served_requests", "server_errors", "decode_running_median",
+    "decode_running_max",
     "decode_waiting_ratio", "decode_waiting_max", "decode_queued_max", "decode_kv_used_ratio_max",
     "cuda_graph_off_ratio", "server_output_tok", "server_output_tok_least",
-    "server_unlogged_steps", "prefill_new_tok", "prefill_cached_tok",
+    "server_unlogged_steps", "server_unlogged_tok", "prefill_new_tok", "prefill_cached_tok",
     "throttled_ratio", "decode_pool_tok", "prefill_pool_tok", "decode_reserved_tok", "decode_gpus", "prefill_gpus",
     "kv_bytes_per_value", "server_accept_length",
 )  # fmt: skip
@@ -24,12 +25,16 @@ _FILLING = ("prefill", "colocated")  # servers that take prompts
 _ENTRIES = ("router", "decode", "colocated", "prefill")  # who sees each request once, best first
 _LINES_KEPT = 3  # of a fact: enough to look at
 _STEPS_A_LINE = 40  # SGLang prints a decode line every 40 steps, so as many may be missing at either end
+_SURELY_MORE = 1.5  # times 40 steps: then --decode-log-interval was set; a batch that changes between lines blurs it
+_QUIET_SHARE, _QUIET_S = 0.1, 15.0  # of a run, beside seconds: so long a server may say nothing at either end of it
+_FEW_LINES = 3  # fewer gaps between lines may all be idle time
+_SECONDS_A_LINE = 10.0  # vLLM's VLLM_LOG_STATS_INTERVAL
 _INFERRED_FROM = 0.1  # of the pool in use: below, two printed digits say little of its size
 _KV_BYTES = {"fp8": 1.0, "e4m3": 1.0, "e5m2": 1.0, "bfloat16": 2.0, "float16": 2.0, "bf16": 2.0, "fp16": 2.0}
 
 
 def served(evidence: Evidence, joined: Joined, runs: pl.DataFrame) -> pl.DataFrame:
-    """One row a run (run_id, experiment) and the facts of SERVED; null where no log tells."""
+    """One row a run (run_id, experiment, topology, duration_s) and the facts of SERVED; null where no log tells."""
     windows = joined.windows
     if windows.is_empty() and joined.unjoined.is_empty():
         return runs.select("run_id", *(pl.lit(None, kind).alias(name) for name, kind in _schema().items()))
@@ -37,7 +42,8 @@ def served(evidence: Evidence, joined: Joined, runs: pl.DataFrame) -> pl.DataFra
     whole = _whole(evidence, windows, runs)
     parts = [
         _joining(joined, runs), _failures(evidence, events, windows), _sessions(evidence, windows),
-        _restarts(evidence, windows), _answers(events), _pressure(samples), _prefilled(samples), _throttled(samples),
+        _restarts(evidence, windows), _answers(evidence, events, windows, runs),
+        _pressure(samples), _prefilled(samples), _throttled(samples),
         _settings(evidence, windows), _batch(samples).join(whole, on="run_id"),
         _generated(evidence, windows).join(whole, on="run_id"),
     ]  # fmt: skip
@@ -171,15 +177,18 @@ def _ready_again(evidence: Evidence) -> pl.DataFrame:
     return ready.filter(pl.int_range(pl.len()).over("instance") > 0)
 
 
-def _answers(events: pl.DataFrame) -> pl.DataFrame:
+def _answers(evidence: Evidence, events: pl.DataFrame, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """HTTP answers where each request is seen once: at the router, else at the servers behind it."""
-    http = _at_entry(events)
-    status = pl.col("subject").cast(pl.Int64, strict=False)
-    return http.group_by("run_id").agg(
-        pl.col("count").filter(status == 200).sum().alias("served_requests"),
+    http = _at_entry(events).join(_cut_off(evidence, windows, runs), on=["run_id", "role"], how="left", coalesce=False)
+    status, cut = pl.col("subject").cast(pl.Int64, strict=False), pl.col("run_id_right").is_not_null()
+    generating = events.filter(pl.col("kind") == "http", pl.col("role").is_in(_GENERATING), pl.col("subject") == "200")
+    answered = generating.group_by("run_id").agg(pl.col("count").sum().alias("decode_served_requests"))
+    told = http.group_by("run_id").agg(
+        pl.when(~cut.any()).then(pl.col("count").filter(status == 200).sum()).alias("served_requests"),
         pl.col("count").filter(status >= 500).sum().alias("server_errors"),
         pl.col("count").filter(status.is_in([429, 503])).sum().alias("rejected_requests"),
     )
+    return _side_by_side([told, answered])
 
 
 def _at_entry(events: pl.DataFrame) -> pl.DataFrame:
@@ -210,7 +219,34 @@ def _whole(evidence: Evidence, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.
     )
     decode_servers = pl.col("topology").str.extract(r"p(\d+)d").cast(pl.Int64, strict=False)
     told = by_run.join(runs.select("run_id", decode_servers.alias("expected")), on="run_id")
-    return told.filter("all_ranks", pl.col("servers") >= pl.col("expected").fill_null(1)).select("run_id")
+    whole = told.filter("all_ranks", pl.col("servers") >= pl.col("expected").fill_null(1)).select("run_id")
+    return whole.join(_cut_off(evidence, _of_roles(windows, _GENERATING), runs), on="run_id", how="anti")
+
+
+def _cut_off(evidence: Evidence, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """The runs (run_id, role) of whose time a log leaves out a part: it ends before, and none goes on from there.
+
+    A rotated log goes on in the next file. A server that says nothing in all of a window is idle, not cut off.
+    """
+    said = pl.concat(
+        [getattr(evidence, name).select("instance", "clock") for name in ("samples", "events", "settings")]
+    )
+    spans = said.group_by("instance").agg(pl.col("clock").min().alias("first"), pl.col("clock").max().alias("last"))
+    starts, ends, first, last = (pl.col(name) for name in ("started_at", "ended_at", "first", "last"))
+    slack = (ends - starts) * _QUIET_SHARE + pl.duration(seconds=_QUIET_S)
+    each = windows.join(spans, on="instance").select(
+        "run_id",
+        "role",
+        ((last < ends - slack) & (last >= starts)).alias("stops"),
+        ((first > starts + slack) & (first <= ends)).alias("begins"),
+    )
+    by_role = each.group_by("run_id", "role").agg(pl.col("stops", "begins").sum())
+    # a window that was inferred ends with its log: then the client says how long the run took
+    took = pl.duration(seconds=(1 - _QUIET_SHARE) * pl.col("duration_s") - _QUIET_S)
+    inferred = windows.filter(pl.col("way") != BY_MANIFEST).group_by("run_id", "role").agg(ends.max() - starts.min())
+    short = inferred.join(runs, on="run_id").filter(pl.col("ended_at") < took)
+    cut = [by_role.filter(pl.col("stops") != pl.col("begins")), short]
+    return pl.concat([frame.select("run_id", "role") for frame in cut]).unique()
 
 
 def _by_rank(samples: pl.DataFrame) -> pl.DataFrame:
@@ -264,43 +300,102 @@ def _side_by_side(parts: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _generated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
-    """Tokens that the servers generated by their own count, and how many steps of each batch that leaves out.
+    """Tokens that the servers generated by their own count, and what that may leave out.
 
-    A decode line gives the mean speed since the line before, idle time included: as many as 40 steps before the first
-    and as many after the last line are in none, and a server without a line in its window did no 40 steps in it. Where
-    a counter was scraped before and after, it is the better witness.
+    A decode line of SGLang gives the mean speed since the line before, idle time included: as many steps as lie between
+    two lines may stand before the first and after the last, and a server without a line in its window did no 40 steps
+    in it. vLLM gives the mean of a fixed time, busy or not. Where a counter was scraped before and after, it is the
+    better witness.
     """
-    speeds = _of_roles(evidence.samples, _GENERATING).filter(pl.col("metric") == "gen_throughput_tok_per_s")
-    keys = ["instance", "rank", "clock"]
-    running = evidence.samples.filter(pl.col("metric") == "running_requests").select(
-        *keys, pl.col("value_max").alias("batch")
-    )
-    gap_s = pl.col("clock").diff().over("instance", "rank", order_by="clock").dt.total_seconds()
-    made = pl.col("value_mean") * gap_s
-    told = speeds.join(running, on=keys, how="left").with_columns(made.alias("made"))
-    steps = pl.min_horizontal(
-        "made", _STEPS_A_LINE * pl.col("n") * pl.col("batch")
-    )  # the first after idle time is no speed
-    logged = _inside(told, windows).group_by("run_id").agg(
-        pl.col("made").sum().alias("logged"), steps.sum().alias("surely")
-    )  # fmt: skip
-    logs = windows.join(speeds.select("instance").unique(), on="instance").select("run_id").unique()
     accepted = _gauge(_inside(evidence.samples, windows), "accept_length", _GENERATING).group_by("run_id").agg(
         pl.col("value_max").max().alias("server_accept_length")
     )  # fmt: skip
-    known = logs.join(logged, on="run_id", how="left").with_columns(
-        pl.when(pl.col("logged").is_null()).then(1).otherwise(2).alias("open_ends"),
-        pl.col("logged", "surely").fill_null(0),
+    lines = _lines_of_speed(evidence)
+    by_steps, by_time = lines.filter(~pl.col("is_timed")), lines.filter("is_timed")
+    logged = pl.concat([_by_steps(evidence, by_steps, windows, accepted), _by_time(by_time, windows)], how="diagonal")
+    known = logged.group_by("run_id").agg(
+        pl.col("logged", "surely", "unlogged_tok").sum(), pl.col("unlogged_steps").max().fill_null(0)
     )
     told = _side_by_side([known, accepted, _counted(evidence, windows)])
-    unlogged = pl.when(pl.col("counted").is_not_null()).then(0).otherwise(pl.col("open_ends") * _STEPS_A_LINE)
+    counted = pl.col("counted").is_not_null()
     return told.select(
         "run_id",
         pl.coalesce("counted", "logged").alias("server_output_tok"),
         pl.coalesce("counted", "surely").alias("server_output_tok_least"),
-        unlogged.alias("server_unlogged_steps"),
+        pl.when(counted).then(0).otherwise("unlogged_steps").alias("server_unlogged_steps"),
+        pl.when(counted).then(0).otherwise("unlogged_tok").alias("server_unlogged_tok"),
         "server_accept_length",
     )
+
+
+def _lines_of_speed(evidence: Evidence) -> pl.DataFrame:
+    """Each second with a speed of the servers' logs: its batch, the time since the one before, and whose way it is."""
+    readers = dict(evidence.sources.drop_nulls("reader").select("path", "reader").iter_rows())
+    file = pl.col("instance").str.split("#").list.first()
+    reader = file.replace_strict(readers, default="", return_dtype=pl.String)
+    keys = ["instance", "rank", "clock"]
+    running = evidence.samples.filter(pl.col("metric") == "running_requests").select(
+        *keys, pl.col("value_max").alias("batch")
+    )
+    speeds = _of_roles(evidence.samples, _GENERATING).filter(
+        pl.col("metric") == "gen_throughput_tok_per_s", ~reader.str.contains("prometheus")
+    )
+    gap_s = pl.col("clock").diff().over("instance", "rank", order_by="clock").dt.total_seconds()
+    return speeds.join(running, on=keys, how="left").with_columns(
+        gap_s.alias("gap_s"), reader.str.contains("vllm").alias("is_timed")
+    )
+
+
+def _by_steps(evidence: Evidence, lines: pl.DataFrame, windows: pl.DataFrame, accepted: pl.DataFrame) -> pl.DataFrame:
+    """Of servers that print a line each so many steps: what the lines say, what is sure of it, what lies outside."""
+    stated = evidence.settings.filter(pl.col("name") == "log_steps").group_by("instance").agg(
+        pl.col("value").max().alias("stated")
+    )  # fmt: skip
+    # else: what a line holds of the batch that it prints is how many steps lie between two, where most say more than 40
+    each = (pl.col("value_mean") * pl.col("gap_s") / (pl.col("n") * pl.col("batch"))).filter(pl.col("batch") > 0)
+    seen = pl.when(each.count() >= _FEW_LINES).then(each.quantile(0.25)).over("instance")
+    steps = pl.coalesce("stated", pl.when(seen > _SURELY_MORE * _STEPS_A_LINE).then(seen), pl.lit(_STEPS_A_LINE))
+    lines = lines.join(stated, on="instance", how="left").with_columns(steps.cast(pl.Float64).alias("steps"))
+    inside = _inside(lines, windows).join(accepted, on="run_id", how="left")
+    made, most_batch = pl.col("value_mean") * pl.col("gap_s"), pl.col("batch").max().over("run_id", "instance", "rank")
+    a_step = pl.col("n") * pl.col("server_accept_length").fill_null(1)
+    # the first line after idle time may say the speed of a moment: no line holds more than its steps
+    bound = 2 * pl.col("steps") * a_step * most_batch
+    sums = inside.group_by("run_id").agg(
+        pl.when(made.is_not_null()).then(pl.min_horizontal(made, bound)).sum().alias("logged"),
+        pl.min_horizontal(made, pl.coalesce("stated", pl.lit(_STEPS_A_LINE)) * pl.col("n") * pl.col("batch"))
+        .sum()
+        .alias("surely"),
+        pl.len().alias("lines"),
+    )
+    logs = windows.join(lines.select("instance", "steps").unique(), on="instance")
+    told = logs.group_by("run_id").agg(pl.col("steps").max()).join(sums, on="run_id", how="left")
+    open_ends = pl.when(pl.col("lines").is_null()).then(1).otherwise(2)
+    return told.select(
+        "run_id",
+        pl.col("logged", "surely").fill_null(0),
+        (open_ends * pl.col("steps")).alias("unlogged_steps"),
+        pl.lit(0.0).alias("unlogged_tok"),
+    )
+
+
+def _by_time(lines: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+    """Of servers that print a line each so many seconds, each for the time before it: the first after a window too."""
+    period = pl.col("gap_s").median().over("instance").fill_null(_SECONDS_A_LINE)
+    span_s = pl.col("gap_s").fill_null(period).clip(upper_bound=period)
+    lines = lines.with_columns(pl.duration(seconds=span_s).alias("span"))
+    told = windows.select("run_id", "instance", "started_at", "ended_at").join(lines, on="instance")
+    clock, span = pl.col("clock"), pl.col("span")
+    made = pl.col("value_mean") * span.dt.total_seconds()
+    within = (clock >= pl.col("started_at")) & (clock <= pl.col("ended_at"))
+    behind = (clock > pl.col("ended_at")) & (clock - span < pl.col("ended_at"))
+    by_rank = told.group_by("run_id", "instance", "rank").agg(
+        made.filter(within).sum().alias("logged"),
+        pl.min_horizontal(made, _STEPS_A_LINE * pl.col("n") * pl.col("batch")).filter(within).sum().alias("surely"),
+        # the last seconds stand in no line where the log ends before
+        pl.coalesce(made.filter(behind).first(), made.filter(within).max(), 0.0).alias("unlogged_tok"),
+    )
+    return by_rank.group_by("run_id").agg(pl.col("logged", "surely", "unlogged_tok").sum())
 
 
 def _counted(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
@@ -414,6 +509,10 @@ _BY_EVENT = {
     "rejected_requests": ("request_rejected", "http"), "retracted_requests": ("retracted",), "crashes": ("crashed",),
     "restarts": ("ready",), "corrupted": ("corrupted",), "served_requests": ("http",), "server_errors": ("http",),
 }  # fmt: skip
+_STATUS = pl.col("subject").cast(pl.Int64, strict=False)
+_OF_STATUS = {  # of the answers that a fact counts; all else has no status
+    "served_requests": _STATUS == 200, "server_errors": _STATUS >= 500, "rejected_requests": _STATUS.is_in([429, 503]),
+}  # fmt: skip
 _BY_GAUGE = {
     "decode_running_median": "running_requests", "decode_running_max": "running_requests",
     "decode_waiting_ratio": "prealloc_requests", "decode_waiting_max": "prealloc_requests",
@@ -440,11 +539,17 @@ def _places(evidence: Evidence, windows: pl.DataFrame) -> Iterator[pl.DataFrame]
     yield pl.DataFrame(schema={"run_id": pl.String, "fact": pl.String, **_place_schema()})
     if windows.is_empty():
         return
-    events, samples = _inside(evidence.events, windows), _inside(evidence.samples, windows)
+    # rows come out of a join in any order: the first lines are cited, and the same ones each time
+    first = ["clock", "source_file", "source_line"]
+    events, samples = (_inside(rows, windows).sort(first) for rows in (evidence.events, evidence.samples))
+    again = _inside(_ready_again(evidence), windows).sort(first)
     for fact, kinds in _BY_EVENT.items():
-        chosen = events.filter(pl.col("kind").is_in(kinds))
+        chosen = (again if fact == "restarts" else events).filter(
+            pl.col("kind").is_in(kinds), _OF_STATUS.get(fact, True)
+        )
         # a count that was reached at last stands in the last line
-        yield _kept(chosen.sort("count", descending=True) if fact == "queue_full_rejections" else chosen, fact)
+        at_last = fact == "queue_full_rejections"
+        yield _kept(chosen.sort("count", descending=True, maintain_order=True) if at_last else chosen, fact)
     yield _kept(dead_sessions(evidence, windows), "sessions_failed")
     for fact, metric in _BY_GAUGE.items():
         roles = _FILLING if fact.startswith("prefill") else _GENERATING

@@ -7,7 +7,9 @@ from pdkit.rules import ANY, Rule, above, below, c, check
 _FEW = 0.01  # of the requests: an error budget as InferenceX has it
 _NEVER_MIND = 2.0  # requests: a warm-up, a query behind the run
 _FULL_RATIO = 0.85  # of the KV pool: the next request may not fit
+_MOST = 0.9  # of the completions: what the servers answered that generate, or logs of some are not here
 _ran = c.completed.is_not_null()
+_all_logs = ~(c.decode_served_requests < _MOST * c.completed).fill_null(False)
 
 
 @check(
@@ -120,7 +122,7 @@ def the_batch_is_the_level() -> Rule:
         c.decode_waiting_max > 0, c.decode_queued_max > 0, c.decode_kv_used_ratio_max >= _FULL_RATIO
     )
     return Rule(
-        applies=_ran & (c.concurrency_mean >= _NEVER_MIND) & held,
+        applies=_ran & (c.concurrency_mean >= _NEVER_MIND) & held & _all_logs,
         observed=c.decode_running_median / c.concurrency_mean,
         suspect=below(0.5),
     )
@@ -166,10 +168,11 @@ def servers_generated_what_is_claimed() -> Rule:
     Next: PD601; the answers' text.
     Source: decode lines give the mean speed since the line before, every 40 steps: what lies before the first and
     after the last is added, so that a failure is sure; counters of a metrics dump where they were scraped around it.
-    Exceptions: embeddings; a run whose servers print no decode line and no counter: not evaluated.
+    Exceptions: embeddings; a run whose servers print no decode line and no counter, or whose logs end before it does:
+    not evaluated; servers that answered fewer than 90 % of the requests: logs of others are not here.
     """
     return Rule(
-        applies=(c.output_tok_sum > 0) & ~c.embedding,
+        applies=(c.output_tok_sum > 0) & ~c.embedding & _all_logs,
         observed=c.server_output_tok_most / c.output_tok_sum,
         refuse=below(0.5),
         suspect=below(0.9),

@@ -1,5 +1,6 @@
 """PD6xx: each rule fires on a fault in the servers' logs, and is quiet where the log has a good reason."""
 
+from dataclasses import replace
 from datetime import UTC, timedelta
 from typing import Any
 
@@ -130,8 +131,8 @@ def test_tokens_before_the_first_and_after_the_last_line_are_given_the_benefit()
 
 
 def test_a_server_without_a_line_in_the_run_did_no_40_steps():
-    """40 steps of at most 8 requests (twice the mean in flight) are 320 tokens."""
-    before = server().samples.with_columns(pl.col("clock") - timedelta(minutes=30))
+    """A line each 5 s at 32 tok/s and 4 requests is one each 40 steps; 40 of at most 8 requests are 320 tokens."""
+    before = server(gen_throughput_tok_per_s=32.0).samples.with_columns(pl.col("clock") - timedelta(minutes=30))
     idle = Evidence.of(
         samples=before, sources=[{"path": "decode.log", "experiment": "e", "reader": "sglang_server_log"}]
     )
@@ -140,6 +141,94 @@ def test_a_server_without_a_line_in_the_run_did_no_40_steps():
     planned = Evidence.of(plan=[level | {"started_at": starts, "ended_at": ends}])
     judgement = judged(evidence(), server(role="prefill"), idle, planned)
     assert said(judgement, "PD609") == "the servers generated at most 320 of 40,000 tokens (1%)"
+
+
+def test_the_first_line_after_idle_time_is_no_speed():
+    """A line after 890 s at 500 tok/s is no 445,000 tokens; it is at most 80 steps of 4 requests, and so are both ends."""
+    line = {"metric": "gen_throughput_tok_per_s", "n": 1, "source_line": 1, "experiment": "e", "instance": "decode.log"}
+    line |= {"role": "decode", "source_file": "decode.log", "rank": ""}
+    values = [(-700, 500.0, "gen_throughput_tok_per_s"), (190, 500.0, "gen_throughput_tok_per_s")]
+    rows = [*values, *((s, 4.0, "running_requests") for s, *_ in values)]
+    samples = [
+        line | {"metric": m, "clock": at(s), "value_min": v, "value_mean": v, "value_max": v} for s, v, m in rows
+    ]
+    log = Evidence.of(
+        samples=samples, sources=[{"path": "decode.log", "experiment": "e", "reader": "sglang_server_log"}]
+    )
+    level = {"experiment": "e", "concurrency": 4.0, "source_file": "sweep.toml", "source_line": 1}
+    starts, ends = (at(s).replace(tzinfo=UTC) for s in (0, 200))
+    planned = Evidence.of(plan=[level | {"started_at": starts, "ended_at": ends}])
+    judgement = judged(evidence(), server(role="prefill"), log, planned)
+    assert outcome(judgement, "PD609") == "refuse"
+
+
+def cut(log: Evidence, *, seconds: float, name: str = "decode.log", begins: float = 0) -> Evidence:
+    """What a server said within so many seconds of the run, as a file of its own."""
+    within = pl.col("clock").is_between(at(begins), at(seconds))
+    parts = {
+        table: getattr(log, table).filter(within).with_columns(instance=pl.lit(name)) for table in ("samples", "events")
+    }
+    return Evidence.of(sources=[{"path": name, "experiment": "e", "reader": "sglang_server_log"}], **parts)
+
+
+PLANNED = Evidence.of(
+    plan=[{
+        "experiment": "e", "concurrency": 4.0, "source_file": "sweep.toml", "source_line": 1,
+        "started_at": at(0).replace(tzinfo=UTC), "ended_at": at(200).replace(tzinfo=UTC),
+    }]
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", [(), (PLANNED,)], ids=["alone", "with times"])
+def test_a_log_that_ends_in_the_middle_of_the_run_says_nothing_of_its_tokens_and_answers(plan: tuple[Evidence, ...]):
+    judgement = judged(evidence(), server(role="prefill"), cut(server(), seconds=60), *plan)
+    assert {outcome(judgement, rule) for rule in ("PD609", "PD610")} <= {"not_evaluated", "not_applicable"}
+
+
+def test_a_log_that_goes_on_in_the_next_file_says_all_of_it():
+    parts = (cut(server(), seconds=60, name="decode.log.1"), cut(server(), begins=60.5, seconds=200))
+    assert outcome(judged(evidence(), *parts, PLANNED), "PD609") == "pass"
+
+
+def test_failures_in_a_log_that_ends_early_count_all_the_same():
+    events = [event | {"clock": at(30)} for event in failed(9)]
+    judgement = judged(evidence(), cut(server(events=events), seconds=60), PLANNED)
+    assert outcome(judgement, "PD601") == "refuse"
+
+
+def test_a_third_of_the_decode_servers_says_nothing_of_the_tokens_of_all():
+    """It answered 133 of 400 requests, and made a third of the tokens."""
+    judgement = judged(evidence(), server(answers=10 / 3, gen_throughput_tok_per_s=66.7))
+    assert outcome(judgement, "PD609") == "not_applicable"
+    assert outcome(judgement, "PD610") == "suspect"
+
+
+@pytest.mark.parametrize(("interval_s", "steps"), [(20, 1000), (5, 250)])
+def test_a_server_that_logs_rarely_is_given_more_at_both_ends(interval_s: int, steps: int):
+    """--decode-log-interval: a line of 200 tok/s and 4 requests each 20 s has 1,000 steps, not 40."""
+    whole = server()
+    seldom = whole.samples.filter((pl.col("clock") - at(0)).dt.total_seconds() % interval_s == 0)
+    judgement = judged(evidence(), replace(whole, samples=seldom))
+    assert judgement.facts["server_unlogged_steps"].item() == 2 * steps
+
+
+@pytest.mark.parametrize("first_s", [2, 6, 9])
+def test_a_server_of_vllm_that_started_for_a_short_run_made_its_tokens(first_s: int):
+    """20 s of 200 tok/s are 4,000 tokens: a line each 10 s gives the mean of the 10 s before, if there is one."""
+    whose = {"experiment": "e", "instance": "vllm.log", "role": "colocated", "source_file": "vllm.log", "rank": ""}
+    speed = {first_s: 20.0 * first_s, first_s + 10: 200.0, first_s + 20: 20.0 * (10 - first_s), first_s + 30: 0.0}
+    told = [("gen_throughput_tok_per_s", s, v) for s, v in speed.items()]
+    told += [("running_requests", s, 4.0) for s in (first_s, first_s + 10)]
+    samples = [
+        {"metric": m, "clock": at(s), "value_min": v, "value_mean": v, "value_max": v, "n": 1, "source_line": s} | whose
+        for m, s, v in told
+    ]
+    log = Evidence.of(samples=samples, sources=[{"path": "vllm.log", "experiment": "e", "reader": "vllm_server_log"}])
+    level = {"experiment": "e", "concurrency": 4.0, "source_file": "sweep.toml", "source_line": 1}
+    starts, ends = (at(s).replace(tzinfo=UTC) for s in (0, 20))
+    planned = Evidence.of(plan=[level | {"started_at": starts, "ended_at": ends}])
+    short = evidence(output_tok_sum=4000, completed=40, duration_s=20)
+    assert outcome(judged(short, log, planned), "PD609") == "pass"
 
 
 def test_a_server_that_made_the_tokens_makes_missing_text_a_matter_of_the_client():
