@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from pdkit import casebook
+
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -58,7 +60,7 @@ def test_jupyterlab_is_an_extra_and_nothing_that_a_report_needs():
     assert not {"jupyter", "jupyterlab", "notebook"} & {r.name for r in RUNTIME + DEV}
 
 
-def test_the_wheel_ships_the_package_and_the_notebooks(tmp_path):
+def test_the_wheel_ships_the_package_the_notebooks_and_the_cases(tmp_path):
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", tmp_path],
         cwd=ROOT,
@@ -71,4 +73,7 @@ def test_the_wheel_ships_the_package_and_the_notebooks(tmp_path):
     package = [p for p in (ROOT / "pdkit").rglob("*") if p.is_file() and "__pycache__" not in p.parts]
     notebooks = (ROOT / "notebooks").glob("*.ipynb")
     wanted = {p.relative_to(ROOT).as_posix() for p in package} | {f"pdkit/notebooks/{p.name}" for p in notebooks}
-    assert shipped == wanted
+    logs = [run.logs for path in casebook.known().values() for run in casebook.read(path).runs]
+    folders = [ROOT / "data" / "cases", *logs]
+    cases = {p.resolve() for folder in folders for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
+    assert shipped == wanted | {f"pdkit/{p.relative_to(ROOT).as_posix()}" for p in cases}
