@@ -6,7 +6,7 @@ import polars as pl
 
 from pdkit.source import KEPT_CHARS, RISKY, quoted
 
-STAMP = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+STAMP = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}"
 VLLM = (
     r"(?:\([A-Za-z]\w* [^()]*pid=\d+[^()]*\) )?(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) "  # how vLLM begins a line:
     r"\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? \[?[\w./-]+:\d+\] "  # process, level, day and time, place in its code

@@ -6,7 +6,7 @@ import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import ACCESS, STAMP, answers, clocked, happened, own_text, per_second, placed, quoted_texts
+from pdkit.server_lines import ANSWER, STAMP, answers, clocked, happened, own_text, per_second, placed, quoted_texts
 from pdkit.source import Source
 
 _RANKS = r"(?:[.,]\d+)?(?: [A-Z_]+\d+)*"
@@ -49,7 +49,8 @@ _STAMP_AND_REPLICA = rf"\[(?<second>{STAMP})(?:[^\]D]*DP(?<replica>[0-9]+))?"
 _BATCH = "(?:Decode|Prefill) batch"
 _HEALTH_CHECK = "#new-seq: 1, #new-token: 1, #cached-token: 0,"  # a real prompt has more than one token
 _NUMBER = r"(?:True|False|[-+]?[0-9.]+(?:e[-+]?[0-9]+)?)"
-_READING = rf"[,.\]] (?:{'|'.join(re.escape(key) for key in _OF_DECODE | _OF_PREFILL)}): {_NUMBER}(?:,|\s|$)"
+_PAIR = rf"(?:{'|'.join(re.escape(key) for key in _OF_DECODE | _OF_PREFILL)}): {_NUMBER}(?:,|\s|$)"
+_USUAL, _READING = f" batch, {_PAIR}", rf"[,.\]] {_PAIR}"
 _WITHOUT_READING = r"(?:^|[\]\s])(?:Decode|Prefill) batch(?: \[\d+\])?(?:[,.]|\s*$)"  # where there is none
 _DAMAGED = "damaged"  # stands among the gauges for a line that has none
 _NO_GAUGE = "a line of gauges without one that can be read"
@@ -161,9 +162,13 @@ def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
         pl.when(is_decode & text.str.contains(_SPLIT_DECODE, literal=True)).then(pl.lit("decode", _SIDE))
         .when(~is_decode & text.str.contains(_SPLIT_PREFILL)).then(pl.lit("prefill", _SIDE))
     )  # fmt: skip
+    # one look tells that a line is as most are; what costs time is looked for in all others only
+    is_usual = text.str.contains(_USUAL)
+    other = pl.when(~is_usual).then(text)
     pairs = (
-        pl.when(text.str.contains(_READING)).then(text.str.replace(" batch. ", " batch, ", literal=True))  # up to 0.5.3
-        .when(text.str.contains(_WITHOUT_READING)).then(pl.lit(f"{_DAMAGED}: 1"))
+        pl.when(is_usual).then(text)
+        .when(other.str.contains(_READING)).then(other.str.replace(" batch. ", " batch, ", literal=True))  # up to 0.5.3
+        .when(other.str.contains(_WITHOUT_READING)).then(pl.lit(f"{_DAMAGED}: 1"))
     )  # fmt: skip
     readings = _batches(lines).with_columns(text.str.extract_groups(_STAMP_AND_REPLICA).alias("head")).select(
         "line",
@@ -210,7 +215,7 @@ def _events(lines: pl.LazyFrame) -> pl.LazyFrame:
 
 def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     # without a clock in brackets it is another server's line
-    chosen = _stamped(lines.filter(pl.col("text").str.contains(ACCESS, literal=True))).drop_nulls("second")
+    chosen = _stamped(lines.filter(pl.col("text").str.contains(ANSWER))).drop_nulls("second")
     return answers(chosen).with_columns(pl.lit("http").alias("kind"))
 
 
