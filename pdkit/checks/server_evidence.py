@@ -2,14 +2,33 @@
 
 import polars as pl
 
-from pdkit.rules import ANY, Rule, above, below, c, check
+from pdkit.rules import ANY, Bound, Rule, above, below, c, check
 
 _FEW = 0.01  # of the requests: an error budget as InferenceX has it
 _NEVER_MIND = 2.0  # requests: a warm-up, a query behind the run
 _FULL_RATIO = 0.85  # of the KV pool: the next request may not fit
 _MOST = 0.9  # of the completions: what the servers answered that generate, or logs of some are not here
 _ran = c.completed.is_not_null()
+_known = pl.coalesce("sent", "completed")  # a record without details says nothing of requests that failed
 _all_logs = ~(c.decode_served_requests < _MOST * c.completed).fill_null(False)
+
+
+def _share(
+    count: pl.Expr,
+    *,
+    says: str,
+    suspect: Bound,
+    refuse: Bound | None = None,
+    note: Bound | None = None,
+    unless: pl.Expr | None = None,
+) -> tuple[Rule, Rule]:
+    """A count as a share of the requests sent; where nobody says how many were sent, of those that completed."""
+    ran = _ran if unless is None else _ran & ~unless
+    sent, completed = ran & c.sent.is_not_null(), ran & (c.completed > 0) & c.sent.is_null()
+    return (
+        Rule(applies=sent, observed=count / c.sent, refuse=refuse, suspect=suspect, note=note),
+        Rule(applies=completed, observed=count / c.completed, refuse=refuse, suspect=suspect, note=note, says=says),
+    )
 
 
 @check(
@@ -27,8 +46,9 @@ def transfers_succeed() -> tuple[Rule, ...]:
     counted once, however many ranks and sides tell of it. Rejections of the transfer queue alone are a doubt: the
     engine may try again.
     """
+    says = "the KV transfer of {failed_transfers:,.0f} requests failed; {completed:,.0f} completed"
     return (
-        Rule(applies=_ran, observed=c.failed_transfers / c.sent, refuse=above(_FEW), suspect=ANY),
+        *_share(c.failed_transfers, says=says, refuse=above(_FEW), suspect=ANY),
         Rule(
             applies=_ran,
             observed=c.queue_full_rejections,
@@ -54,7 +74,7 @@ def sessions_live() -> tuple[Rule, ...]:
     with no failed transfer it is a doubt.
     """
     return (
-        Rule(applies=_ran & (c.failed_transfers > _FEW * c.sent), observed=c.sessions_failed, refuse=ANY),
+        Rule(applies=_ran & (c.failed_transfers > _FEW * _known), observed=c.sessions_failed, refuse=ANY),
         Rule(
             applies=_ran,
             observed=c.sessions_failed,
@@ -65,19 +85,26 @@ def sessions_live() -> tuple[Rule, ...]:
 
 
 @check("PD603", voids="run", says="{rejected_requests:,.0f} requests were turned away ({observed:.1%} of those sent)")
-def nobody_is_turned_away() -> Rule:
+def nobody_is_turned_away() -> tuple[Rule, ...]:
     """No request is turned away because a queue is full.
 
     Why: those that are left find a server that others were kept from.
     Next: `--max-queued-requests`; a lower level.
     Source: SGLang answers 503, some routers 429.
-    Exceptions: a test of back-pressure: waive it.
+    Exceptions: a test of back-pressure: waive it. Where every request completed all the same, somebody asked again for
+    those that were turned away (a router does), or they were another client's: a doubt.
     """
-    return Rule(applies=_ran, observed=c.rejected_requests / c.sent, refuse=above(_FEW), suspect=ANY)
+    says = "{rejected_requests:,.0f} requests were turned away; {completed:,.0f} completed"
+    again = "{rejected_requests:,.0f} requests were turned away, and all {sent:,.0f} that were sent completed"
+    all_came = (c.completed >= c.sent).fill_null(False)
+    return (
+        Rule(applies=_ran & all_came, observed=c.rejected_requests, suspect=ANY, says=again),
+        *_share(c.rejected_requests, says=says, refuse=above(_FEW), suspect=ANY, unless=all_came),
+    )
 
 
 @check("PD604", voids="latency", says="{retracted_requests:,.0f} requests were put back for want of memory")
-def requests_keep_their_place() -> Rule:
+def requests_keep_their_place() -> tuple[Rule, ...]:
     """Requests that decode are not put back.
 
     Why: a request that is put back decodes again what it had, and its gap is as long as that takes.
@@ -85,7 +112,8 @@ def requests_keep_their_place() -> Rule:
     Source: `KV cache pool is full. Retract requests.` (SGLang); 1 %: judgement.
     Exceptions: none; it is a note, and the numbers are valid.
     """
-    return Rule(applies=_ran, observed=c.retracted_requests / c.sent, suspect=above(_FEW), note=ANY)
+    says = "{retracted_requests:,.0f} requests were put back for want of memory"
+    return _share(c.retracted_requests, says=says, suspect=above(_FEW), note=ANY)
 
 
 @check(
@@ -240,7 +268,11 @@ def clocks_are_free() -> Rule:
     return Rule(applies=_ran, observed=c.throttled_ratio, suspect=above(0.05))
 
 
-@check("PD614", voids="run", says="{served_requests:,.0f} requests were answered, {sent:,.0f} were this client's")
+@check(
+    "PD614",
+    voids="run",
+    says="{served_requests:,.0f} requests were answered, {completed:,.0f} of this client completed",
+)
 def the_server_is_its_own() -> Rule:
     """Nobody else loads the servers.
 
@@ -249,8 +281,8 @@ def the_server_is_its_own() -> Rule:
     Source: judgement: 10 % more requests than were sent, and more than a warm-up explains.
     Exceptions: windows that were inferred hold the run's own warm-up; a router that tries again.
     """
-    foreign = c.served_requests - c.sent - _NEVER_MIND
-    return Rule(applies=_ran & (c.sent > 0), observed=foreign / c.sent, suspect=above(0.1))
+    foreign = c.served_requests - _known - _NEVER_MIND
+    return Rule(applies=_ran & (_known > 0), observed=foreign / _known, suspect=above(0.1))
 
 
 @check(

@@ -27,7 +27,7 @@ FAULTS: list[tuple[str, str, dict[str, Any], tuple[Evidence, ...]]] = [
     ("PD602", "refuse", {}, (server(events=DEAD + failed(9)),)),
     ("PD602", "refuse", {}, (server(events=[DEAD[0] | {"clock": at(-500)}, *failed(9)]),)),
     ("PD603", "suspect", {}, (server(events=[{"kind": "http", "subject": "503", "count": 3.0}]),)),
-    ("PD603", "refuse", {}, (server(events=[{"kind": "http", "subject": "429", "count": 40.0}]),)),
+    ("PD603", "refuse", {"completed": 370}, (server(events=[{"kind": "http", "subject": "429", "count": 40.0}]),)),
     ("PD604", "note", {}, (server(events=[{"kind": "retracted", "count": 2.0}]),)),
     ("PD604", "suspect", {}, (server(events=[{"kind": "retracted", "count": 20.0}]),)),
     ("PD605", "suspect", {}, (server(prealloc_requests=3.0),)),
@@ -160,6 +160,34 @@ def test_the_first_line_after_idle_time_is_no_speed():
     planned = Evidence.of(plan=[level | {"started_at": starts, "ended_at": ends}])
     judgement = judged(evidence(), server(role="prefill"), log, planned)
     assert outcome(judgement, "PD609") == "refuse"
+
+
+UNSAID: dict[str, Any] = {"prompts_asked": None, "output_tok_asked": None}  # as in a record without details
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "events"),
+    [
+        ("PD601", "refuse", failed(400)), ("PD601", "suspect", failed(3)),
+        ("PD602", "refuse", [*failed(400), {"kind": "session_failed", "subject": "192.0.2.41:1"}]),
+        ("PD603", "refuse", [{"kind": "http", "subject": "503", "count": 40.0}]),
+        ("PD604", "suspect", [{"kind": "retracted", "count": 40.0}]),
+        ("PD614", "suspect", [{"kind": "http", "subject": "200", "count": 80.0}]),
+    ],
+)  # fmt: skip
+def test_who_does_not_say_how_many_were_sent_is_held_to_those_that_completed(
+    rule: str, severity: str, events: list[dict[str, Any]]
+):
+    judgement = judged(evidence(**UNSAID), server(events=events))
+    assert judgement.facts["sent"].item() is None
+    assert outcome(judgement, rule) == severity
+    assert "unknown" not in said(judgement, rule)
+
+
+def test_requests_turned_away_that_all_completed_are_a_doubt():
+    """A router asks another worker: 40 answers 503 on the server, 400 of 400 requests completed."""
+    judgement = judged(evidence(requests_seen=400), server(events=[{"kind": "http", "subject": "503", "count": 40.0}]))
+    assert outcome(judgement, "PD603") == "suspect"
 
 
 def cut(log: Evidence, *, seconds: float, name: str = "decode.log", begins: float = 0) -> Evidence:
