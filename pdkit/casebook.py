@@ -222,7 +222,7 @@ class Casebook:
 
 
 def known() -> dict[str, Path]:
-    """The cases that ship, by id; none where only the package was installed."""
+    """The cases that ship, by id."""
     return {path.parent.name: path for folder in reversed(SHIPPED) for path in sorted(folder.glob(f"*/{CASE_FILE}"))}
 
 

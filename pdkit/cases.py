@@ -48,7 +48,7 @@ from pdkit.units import listed, show
 
 _AROUND_CHARS = 240  # of a line that stands beside a cited one: enough to recognise it
 _PIECE_CHARS = 110  # of a cited line, where an answer or the quiz names it
-_RATES = ("throughput", "latency", "tail", "label")  # what a refusal takes is a claim from there on, and is called so
+_RATES = ("throughput", "latency", "tail")  # what a refusal takes of these is a claim from there on, and is called so
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _NAMED = re.compile(r"(?:(?P<run>[\w-]+)\.)?(?P<name>\w+)(?::(?P<bare>n))?")
 _TWO = re.compile(r"(?P<one>[\w.-]+) (?P<sign>[/*+-]) (?P<other>[\w.-]+)")
