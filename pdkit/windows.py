@@ -37,6 +37,9 @@ _MOST_BURSTS = 20  # with more, which is whose is a guess
 _TIMES_WOULD_TELL = "started_at and ended_at in sweep.toml would tell which work was whose"
 
 
+Burst = tuple[datetime, datetime]
+
+
 class Joined(NamedTuple):
     """`windows`: one row a run and instance that belong together; `unjoined`: why an instance belongs to no run."""
 
@@ -182,10 +185,41 @@ def _by_manifest(server: _Server, runs: list[_Run]) -> list[_Found] | _Apart:
         return _Apart(CLOCKS, "no shift by whole hours brings its clock to the times in sweep.toml")
     shift = next(shift for shift in _SHIFTS_H if overlap[shift] >= _NEARLY * most)
     zone = f"; the server's clock is {shift:+d} h from UTC" if shift else ""
+    off_s = _seconds_off(server, runs, shift)
+    off = f"; its work lies {off_s:+d} s from them, and so do the windows" if off_s else ""
+    by = timedelta(seconds=off_s)
     return [
-        _Found(run, *_shifted(run, shift), shift, BY_MANIFEST, f"the times in sweep.toml{zone}")
+        _Found(run, starts + by, ends + by, shift, BY_MANIFEST, f"the times in sweep.toml{zone}{off}")
         for run in runs
+        for starts, ends in [_shifted(run, shift)]
     ]  # fmt: skip
+
+
+def _seconds_off(server: _Server, runs: list[_Run], hours: int) -> int:
+    """By how many seconds the clocks differ: where the work of each run that shows any stands off by about the same.
+
+    Work that begins late may be a client that took its time, work that ends early a server that failed, and work that
+    goes on somebody else's: only what begins late and ends late by as much, or both early, has moved.
+    """
+    offs = []
+    for run in runs:
+        starts, ends = _shifted(run, hours)
+        least = max(_WARMUP_S, _SPAN_OFF * (ends - starts).total_seconds())
+        bursts = [burst for burst in _apart(server.seconds) if burst[0] <= ends and burst[1] >= starts]
+        if not bursts:
+            continue
+        late, behind = ((at - edge).total_seconds() for at, edge in ((bursts[0][0], starts), (bursts[-1][1], ends)))
+        if abs(late - behind) > least or min(abs(late), abs(behind)) < least:
+            return 0
+        offs.append(min(late, behind, key=abs))
+    alike = bool(offs) and max(offs) - min(offs) <= _WARMUP_S
+    return round(sum(offs) / len(offs)) if alike else 0
+
+
+def _apart(seconds: Sequence[datetime]) -> list[Burst]:
+    """The seconds parted where nothing was done for as long as a client takes to warm up."""
+    edges = [at for at in range(1, len(seconds)) if (seconds[at] - seconds[at - 1]).total_seconds() > _WARMUP_S]
+    return [(seconds[start], seconds[end - 1]) for start, end in pairwise([0, *edges, len(seconds)])]
 
 
 def _common_shift(servers: list[_Server], each: list[list[_Found] | _Apart], runs: list[_Run]) -> int | None:
@@ -258,9 +292,6 @@ def _by_bursts(server: _Server, runs: list[_Run]) -> list[_Found] | _Apart:
             break
     many = plural(len(runs), "run")
     return _Apart(UNCLEAR, f"its work does not fall into one burst for each of {many} beside it; {_TIMES_WOULD_TELL}")
-
-
-Burst = tuple[datetime, datetime]
 
 
 def _bursts(seconds: Sequence[datetime], count: int) -> list[Burst]:

@@ -187,6 +187,33 @@ def test_a_failure_outside_of_every_window_counts_against_nobody():
     assert judgement.facts["failed_transfers"].to_list() == [0.0, 0.0]
 
 
+# --- clocks that are seconds off --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("off_s", [45, -45, 90])
+def test_a_clock_that_is_seconds_off_moves_the_windows(off_s: int):
+    """The server worked for the 200 s of the run, on a clock that is off: all of its work is the run's."""
+    judgement = judged(run(4, starts=0), works((off_s, 200 + off_s)))
+    assert spans(judgement) == {4: (off_s, 200 + off_s, 0, "manifest")}
+    assert f"its work lies {off_s:+d} s from them" in judgement.windows["said"].item()
+
+
+@pytest.mark.parametrize(
+    "worked",
+    [(60, 200), (0, 120), (60, 120), (-300, 120), (60, 500), (-100, 300)],
+    ids=["begins late", "ends early", "within", "somebody before", "somebody behind", "all the time"],
+)
+def test_work_that_is_not_as_long_as_the_run_moves_nothing(worked: tuple[float, float]):
+    judgement = judged(run(4, starts=0), works(worked))
+    assert spans(judgement) == {4: (0, 200, 0, "manifest")}
+
+
+def test_several_runs_move_together_or_not_at_all():
+    runs = (run(1, starts=0, completed=399), run(2, starts=300))
+    assert {span[0] for span in spans(judged(*runs, works((50, 250), (350, 550)))).values()} == {50, 350}
+    assert {span[0] for span in spans(judged(*runs, works((50, 250), (300, 500)))).values()} == {0, 300}
+
+
 # --- one server in several files ------------------------------------------------------------------------------------
 
 
