@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 _RETRIES = 2  # by Dask, of a task whose worker died
-_REACHED_S = 10  # a scheduler that is there answers sooner
+_REACHED_S = 5  # a scheduler that is there answers sooner
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import polars as pl
 
 from pdkit.errors import PdkitError
 from pdkit.evidence import TABLES, Evidence
-from pdkit.load import File, found, load_files
+from pdkit.load import PLANNED, File, found, load_files
 from pdkit.store.dating import DISK, dated, week_given
 from pdkit.store.engines import Engine, Failed, mapped
 from pdkit.store.manifests import Contents, Judged, Kept, Seen, Stored, commit, contents, continues, founded, same
@@ -52,9 +52,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Made:
-    """One experiment whose files are written and count for nobody yet; `readers` are those that gave its runs."""
+    """One experiment whose files are written and count for nobody yet; what `figures` its runs show, and to whom."""
 
     entry: Stored
+    figures: frozenset[str]
     readers: frozenset[str]
 
 
@@ -158,7 +159,7 @@ class _Pass:
     def _weighed(self, unit: Unit, made: Made, now: Contents, new: list[Stored]) -> list[Said]:
         """Whether it is new, more of something known, known itself, or half of something."""
         entry = replace(made.entry, replaces=self._replaced.get(unit, []))
-        other = next((self._shown[shown] for shown in entry.prints if shown in self._shown), None)
+        other = next((self._shown[shown] for shown in sorted(made.figures) if shown in self._shown), None)
         if other and other[0] != unit and not other[1] & made.readers:
             self._halves.append((other[0], unit))
             self._drop(entry)
@@ -172,7 +173,7 @@ class _Pass:
         entry = replace(entry, replaces=sorted({*entry.replaces, *(one.id for one in grown)}))
         new.append(entry)
         self._ids[unit].append(entry.id)
-        self._shown |= dict.fromkeys(entry.prints, (unit, made.readers))
+        self._shown |= dict.fromkeys(made.figures, (unit, made.readers))
         return [Said("stored", _stored(entry, [*grown, *older]))]
 
     def _drop(self, entry: Stored) -> None:
@@ -246,19 +247,15 @@ def written(task: Task) -> Batch:
     ids = {name: secrets.token_hex(8) for name in evidence.runs["experiment"].unique().sort()}
     tables = kept(judgement, dates, ids=ids, rules=task.rules)
     unit = task.unit.fingerprint(task.week)
-    made = tuple(
-        Made(
-            _entry(task, of_experiment(evidence, name), of_id(tables, key), key, unit),
-            _readers(evidence.runs.filter(pl.col("experiment") == name)),
-        )
-        for name, key in ids.items()
-    )
+    made = tuple(_made(task, of_experiment(evidence, name), of_id(tables, key), key, unit) for name, key in ids.items())
     return Batch(made, problems)
 
 
-def _readers(runs: pl.DataFrame) -> frozenset[str]:
-    """Who read it; a captured log that holds a server's lines too has two readers."""
-    return frozenset(name for names in runs["reader"].drop_nulls() for name in names.split("+"))
+def _made(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], key: str, unit: str) -> Made:
+    readers = tables["runs"]["readers"].explode().drop_nulls()
+    return Made(
+        _entry(task, evidence, tables, key, unit), frozenset(tables["runs"]["figures"].drop_nulls()), frozenset(readers)
+    )
 
 
 def _entry(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], key: str, unit: str) -> Stored:
@@ -266,6 +263,7 @@ def _entry(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], k
     name, weeks = str(runs["experiment"][0]), runs["week"].unique().sort().to_list()
     levels = dict(runs["evidence_level"].value_counts().iter_rows())
     evidence_tables = {table: getattr(evidence, table) for table in TABLES}
+    clients = set(evidence.runs.filter((pl.col("reader") != PLANNED).fill_null(True))["source_file"])
     return Stored(
         id=key,
         experiment=name,
@@ -277,7 +275,7 @@ def _entry(task: Task, evidence: Evidence, tables: Mapping[str, pl.DataFrame], k
         detail=_PER_REQUEST * (2 * levels.get("text", 0) + levels.get("requests", 0)) + tables["claimed"].height,
         unit=unit,
         sources=[
-            Seen(path, sha256, size, reader is not None)
+            Seen(path, sha256, size, reader is not None, path in clients)
             for path, sha256, size, reader in evidence.sources.select("path", "sha256", "bytes", "reader").iter_rows()
             if sha256 is not None
         ],

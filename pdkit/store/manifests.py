@@ -7,7 +7,7 @@ their order.
 
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -35,12 +35,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Seen:
-    """One file that an experiment was read from, by its content."""
+    """One file that an experiment was read from, by its content; `client` where it shows a run."""
 
     path: str
     sha256: str
     bytes: int
     read: bool
+    client: bool
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Judged:
 class Stored:
     """One version of an experiment: what it was read from, what it holds, and what was said of it.
 
-    `prints` tell its runs that have a result by what they print; `detail` says how much is known of them: more counts.
+    `prints` tell its runs that have a result by what they print; `detail` says how much is known of them.
     `unit` is a hash of the files that were read together, `replaces` names versions that this one continues.
     """
 
@@ -86,6 +87,11 @@ class Stored:
     def read(self) -> frozenset[str]:
         """The files that a reader understood, by their content."""
         return frozenset(source.sha256 for source in self.sources if source.read)
+
+    @property
+    def client(self) -> frozenset[str]:
+        """The files that show its runs, by their content."""
+        return frozenset(source.sha256 for source in self.sources if source.client)
 
 
 @dataclass(frozen=True)
@@ -196,21 +202,22 @@ def _folded(names: list[str], manifests: list[Manifest]) -> Contents:
 def counted(entries: Iterable[Stored]) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
     """The versions that count, in order of week and name, and those that another one continues.
 
-    Every version is held against all others that could continue it, also those that are hidden themselves: so the
-    answer does not depend on the order in which they came.
+    From the one that says most down, each is held against those that count by then: so every version that does not count
+    is continued by one that does, and the order in which they came is nothing.
     """
-    known = list(entries)
+    known = sorted(entries, key=_order, reverse=True)
     named = {gone for entry in known for gone in entry.replaces}
-    by_print, by_name = defaultdict(list), defaultdict(list)
+    by_print: dict[str, list[Stored]] = defaultdict(list)
+    by_name: dict[str, list[Stored]] = defaultdict(list)
+    hidden: set[str] = set()
     for entry in known:
+        rivals = [*by_name[entry.experiment], *(by_print[entry.prints[0]] if entry.prints else ())]
+        if entry.id in named or any(continues(other, entry) for other in rivals):
+            hidden.add(entry.id)
+            continue
         by_name[entry.experiment].append(entry)
         for shown in entry.prints:
             by_print[shown].append(entry)
-    hidden = {
-        entry.id
-        for entry in known
-        if entry.id in named or any(continues(other, entry) for other in _rivals(entry, by_print, by_name))
-    }
     ordered = sorted(known, key=lambda entry: (entry.weeks, entry.experiment, entry.seq, entry.id))
     return (
         tuple(entry for entry in ordered if entry.id not in hidden),
@@ -218,30 +225,24 @@ def counted(entries: Iterable[Stored]) -> tuple[tuple[Stored, ...], tuple[Stored
     )
 
 
-def _rivals(
-    entry: Stored, by_print: Mapping[str, list[Stored]], by_name: Mapping[str, list[Stored]]
-) -> Iterator[Stored]:
-    """The versions that could continue one: all of them show its first run, or bear its name."""
-    yield from by_print[entry.prints[0]] if entry.prints else by_name[entry.experiment]
-
-
 def continues(newer: Stored, older: Stored) -> bool:
     """Whether a version holds all that another one does, so that the other need not count.
 
-    With results: it has all its runs, and more of them, or more detail, or came later. Two experiments of one name
-    that share no run, as a folder that every night fills anew, are two. Without any result: the same files, and either
-    results by now, or the same weeks.
+    It has all its runs, whatever it is called; or it bears its name and has all its files that show runs. Of two that
+    have the same, the one that says more of them counts, else the later one. Two experiments of one name that share
+    neither, as a folder that every night fills anew, are two; so are two nights without any result.
     """
-    if newer.id == older.id:
+    if _order(newer) <= _order(older):
         return False
-    if older.prints:
-        ours, theirs = set(newer.prints), set(older.prints)
-        return ours > theirs or (ours == theirs and _order(newer) > _order(older))
-    if newer.experiment != older.experiment or not newer.read >= older.read:
+    if older.prints and set(newer.prints) >= set(older.prints):
+        return True
+    if newer.experiment != older.experiment or not older.client or not newer.client >= older.client:
         return False
-    if newer.prints:
-        return bool(older.read)
-    return newer.weeks == older.weeks and (newer.read > older.read or _order(newer) > _order(older))
+    return bool(older.prints) or set(newer.weeks) >= set(older.weeks)
+
+
+def _order(entry: Stored) -> tuple[int, int, int, str]:
+    return entry.detail, len(entry.read), entry.seq, entry.id
 
 
 def same(one: Stored, other: Stored) -> bool:
@@ -249,10 +250,6 @@ def same(one: Stored, other: Stored) -> bool:
     if one.prints != other.prints or one.read != other.read:
         return False
     return bool(one.prints) or (one.experiment == other.experiment and one.weeks == other.weeks)
-
-
-def _order(entry: Stored) -> tuple[int, int, int, str]:
-    return entry.detail, len(entry.read), entry.seq, entry.id
 
 
 # --- writing --------------------------------------------------------------------------------------------------------

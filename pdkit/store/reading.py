@@ -57,15 +57,21 @@ class Store:
         return of_series.in_time(of_series.chosen(whole, series))
 
     def _once(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Every run once: of experiments that share it, by that which says most of it, knows best when, is newer."""
-        if not rows["print"].drop_nulls().is_duplicated().any():
+        """Every run once: of experiments that share it, by that which says most of it, knows best when, is newest.
+
+        The log of a run in one experiment and its record in another are one run as well: the better reader shows it.
+        """
+        if rows.is_empty():
             return rows
         order = sorted(self.contents.live, key=lambda entry: (entry.seq, entry.id))
         age = {entry.id: number for number, entry in enumerate(order)}
         newest = -pl.col("experiment_id").replace_strict(age, return_dtype=pl.Int64)
-        aged = rows.sort(pl.col("not_evaluated").list.len(), pl.col("dated_by").cast(pl.Enum(SUREST)), newest)
-        told = aged.filter(pl.col("print").is_not_null()).unique("print", keep="first", maintain_order=True)
-        return pl.concat([told, aged.filter(pl.col("print").is_null())])
+        ranked = rows.sort(pl.col("not_evaluated").list.len(), pl.col("dated_by").cast(pl.Enum(SUREST)), newest)
+        read = pl.col("readers").list.join("+")
+        best = pl.col("figures").is_null() | (read == read.first().over("figures"))
+        told = ranked.filter(best)
+        is_first = pl.col("print").is_null() | pl.col("print").is_first_distinct()
+        return told.filter(is_first)
 
     def coverage(self, week: str, series: str | Iterable[str] | None = None) -> pl.DataFrame:
         """What was meant to run in a week, and what came of it, one row a series; see docs/store.md."""

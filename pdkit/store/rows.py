@@ -29,7 +29,8 @@ RUNS = pl.Schema({
     "evidence_level": _TEXT, "refused_by": _LIST, "level_refused_by": _LIST, "suspected_by": _LIST,
     "not_evaluated": _LIST, "missing": pl.Boolean(), "synthetic": pl.Boolean(),
     **dict.fromkeys(_CALLED, _TEXT), "gpu_count": pl.Float64(),
-    "tool_version": _TEXT, "engine_version": _TEXT, "flags": _LIST, "rules": _TEXT, "print": _TEXT,
+    "tool_version": _TEXT, "engine_version": _TEXT, "flags": _LIST, "rules": _TEXT,
+    "print": _TEXT, "figures": _TEXT, "readers": _LIST,
     **dict.fromkeys(RESULTS, pl.Float64()),
 })  # fmt: skip
 RESULTS_KEPT = pl.Schema({
@@ -53,7 +54,8 @@ TABLES = {"runs": RUNS, "results": RESULTS_KEPT, "published": PUBLISHED, "findin
 _NO_FLAGS = {"pool_tok", "weights_gb", "free_gb", "engine_version", "model_path", "device"}
 _FLAGS = sorted(set(SETTINGS) - _NO_FLAGS)
 _OF_CLIENT = ("ignore_eos", "streaming", "reasoning_parser", "tool_call_parser")
-_PRINTED = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s")
+_FIGURES = ("completed", "duration_s", "output_throughput_tok_per_s", "input_throughput_tok_per_s", "ttft_ms_mean",
+            "ttft_ms_median")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,31 +135,43 @@ def _level_refused(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def prints(judgement: Judgement) -> pl.DataFrame:
-    """What tells a run by what it printed, whatever it is called: (run_id, print); null where it printed no result.
+    """What tells a run by what it printed, whatever it is called: (run_id, print, figures, readers).
 
-    Count, duration to 10 ms and throughput to 0.01 tok/s, as `load` joins sightings; where one of them is missing, all
-    numbers that it printed.
+    `print` is of all numbers that it printed, so that only a copy has the same. `figures` is of those on which a log
+    and a record of one run agree: count, duration to 10 ms, throughput to 0.01 tok/s, mean and median TTFT to 0.01 ms.
+    Two nights can share them by chance, so they tell only where the `readers` are others. Null where no result was
+    printed, or none of the requests was answered: that looks alike every night.
     """
-    facts = judgement.facts.select("run_id", *_PRINTED)
-    every = judgement.claimed.group_by("run_id").agg(
+    figures = judgement.facts.select("run_id", *_FIGURES)
+    printed = judgement.claimed.group_by("run_id").agg(
         pl.struct("fact", "value").sort_by("fact", "value").alias("claims")
     )
+    names = pl.col("reader").drop_nulls().str.split("+").explode(empty_as_null=False)
+    readers = judgement.evidence.runs.group_by("run_id").agg(names.unique().sort().alias("readers"))
     rows = [
-        {"run_id": run, "print": _print(printed, claims)}
-        for run, *printed, claims in facts.join(every, on="run_id", how="left").iter_rows()
+        {"run_id": run, "print": _print(said[0], claims), "figures": _figures(*said)}
+        for run, *said, claims in figures.join(printed, on="run_id", how="left").iter_rows()
     ]
-    return pl.DataFrame(rows, schema={"run_id": pl.String, "print": pl.String})
+    told = pl.DataFrame(rows, schema=dict.fromkeys(("run_id", "print", "figures"), pl.String))
+    return told.join(readers, on="run_id", how="left", maintain_order="left")
 
 
-def _print(printed: list[float | None], claims: list[dict[str, object]] | None) -> str | None:
-    completed, duration, output, given = printed
-    speed = output or given
-    if completed and duration is not None and speed:
-        said = f"{completed:.0f}|{duration:.2f}|{speed:.2f}"
-    elif completed and claims:
-        said = repr([(claim["fact"], claim["value"]) for claim in claims])
-    else:
-        return None  # where every request failed, every night prints the same
+def _print(completed: float | None, claims: list[dict[str, object]] | None) -> str | None:
+    if not completed or not claims:
+        return None
+    return _hashed(repr([(claim["fact"], claim["value"]) for claim in claims]))
+
+
+def _figures(
+    completed: float | None, duration: float | None, output: float | None, given: float | None, *ttft: float | None
+) -> str | None:
+    said = [duration, output or given, *ttft]
+    if not completed or any(one is None for one in said):
+        return None
+    return _hashed("|".join([f"{completed:.0f}", *(f"{one:.2f}" for one in said)]))
+
+
+def _hashed(said: str) -> str:
     return hashlib.sha256(said.encode()).hexdigest()[:12]
 
 
