@@ -202,8 +202,8 @@ def _folded(names: list[str], manifests: list[Manifest]) -> Contents:
 def counted(entries: Iterable[Stored]) -> tuple[tuple[Stored, ...], tuple[Stored, ...]]:
     """The versions that count, in order of week and name, and those that another one continues.
 
-    From the one that says most down, each is held against those that count by then: so every version that does not count
-    is continued by one that does, and the order in which they came is nothing.
+    From the one that says most down, each is held against those that count by then: so every version that does not
+    count is continued by one that does, and the order in which they came is nothing.
     """
     known = sorted(entries, key=_order, reverse=True)
     named = {gone for entry in known for gone in entry.replaces}
