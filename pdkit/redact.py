@@ -23,15 +23,20 @@ _FREE_TEXT = {
 }
 # what these may say as it stands; anything else may name a machine or a customer
 _PLAIN = {"topology": (r"colocated|\d+p\d+d", "[topology]"), "dataset": (r"[\w.-]+", "[path]")}
+_OF_PEERS = ("session_failed", "session_recovered", "connection_lost")  # events whose subject is an address
 _PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
 _KEPT_SUFFIXES = {f".{s}" for s in ("log", "txt", "out", "err", "json", "jsonl", "toml", "gz", "zst", "md", "py", "sh")}
 _DOMAINS = "com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example"
-_HEX = "[0-9a-f]{1,4}"
+_HEX, _PORT = "[0-9a-f]{1,4}", r"(?::\d{5})?"  # shorter ports look like a part of the address
+_PARTS = rf"{_HEX}(?::{_HEX})*"
 _HIDDEN = (
+    # who a transfer session is with, and where the other side listens: an address, whatever it looks like
+    (re.compile(r"(?<=\bSession )\S+(?= (?:failed|recovered)\b)"), "[address]"),
+    (re.compile(r"(?<=\bbootstrap_addr: )[^)\s]+"), "[address]"),
     (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>)]+", re.IGNORECASE), "[address]"),
     (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "[address]"),
     (re.compile(rf"(?<![\w:])(?:{_HEX}:){{3,7}}{_HEX}\b", re.IGNORECASE), "[address]"),
-    (re.compile(rf"(?<![\w:])(?:{_HEX}(?::{_HEX})*)?::(?:{_HEX}(?::{_HEX})*)?(?![\w:])", re.IGNORECASE), "[address]"),
+    (re.compile(rf"(?<![\w:])(?:{_PARTS})?::(?:{_PARTS})?{_PORT}(?![\w:])", re.IGNORECASE), "[address]"),
     (re.compile(r"[\w.+-]+@[A-Za-z][\w.-]*"), "[address]"),
     (re.compile(r"\bpods?/[\w.-]+"), "[host]"),
     (re.compile(r"(?<!\w)~[\w.-]*/[^\s'\"<>)]*"), "[path]"),
@@ -72,7 +77,25 @@ def redacted(evidence: Evidence) -> Evidence:
             ),
             *(_numbered(frame, name, file_names) for name in ("seen_id", "instance") if name in frame.columns),
         )
+    tables["sources"] = tables["sources"].with_columns(_without_names(evidence.sources["reason"], file_names))
+    tables["events"] = _with_peers(tables["events"], evidence.events)
     return replace(evidence, **tables)
+
+
+def _without_names(reasons: pl.Series, names: dict[str, str]) -> pl.Series:
+    """Why a file was not counted, with the numbers of files that it names; the longest name first."""
+    ordered = sorted(names, key=lambda name: (-len(name), name))
+    numbered = reasons.str.replace_many(ordered, [names[name] for name in ordered], leftmost=True)
+    return pl.Series("reason", [masked(text) for text in numbered], dtype=pl.String)
+
+
+def _with_peers(masked_events: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Peers as numbers, each its own: two sessions under one name would be one, and alive where one of them is."""
+    of_peer = pl.col("kind").is_in(_OF_PEERS)
+    peers = events.filter(of_peer)["subject"].drop_nulls().unique().sort()
+    names = {peer: f"peer-{number}" for number, peer in enumerate(peers, 1)}
+    told = events.select(pl.when(of_peer).then(pl.col("subject").replace(names)).alias("peer"))["peer"]
+    return masked_events.with_columns(pl.coalesce(told, "subject").alias("subject"))
 
 
 def redacted_waivers(waivers: tuple[Waiver, ...]) -> tuple[Waiver, ...]:

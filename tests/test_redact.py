@@ -9,7 +9,7 @@ from pdkit.formats import json as json_format
 from pdkit.formats import text as text_format
 from pdkit.judge import judge
 from pdkit.load import load
-from pdkit.redact import masked, redacted
+from pdkit.redact import masked, masked_lines, redacted
 
 # each word of this is private; it is strewn over everything that a log, a record or a manifest can hold
 PRIVATE = ("alice", "gpu-node7", "acme", "10.1.2.3", "fe80::1", "sweeps_q3", "hunter2secret", "secretproject")
@@ -107,3 +107,37 @@ def test_what_the_topology_says_stays_where_it_names_no_machine(tmp_path):
 def test_a_model_given_as_a_path_keeps_its_name():
     assert masked("/home/alice/models/Qwen3-8B") == "Qwen3-8B"
     assert masked(None) is None
+
+
+PEERS = ("decode-worker-a_17", "fd00:abcd::12:15367", "gpunode7:15367")
+
+
+def test_two_transfer_sessions_stay_two(tmp_path):
+    """One died and stayed dead, another came back: under one name the dead one would live again."""
+    said = (
+        "Session {} failed.",
+        "Session {} recovered",
+        "Lost connection with prefill instance (bootstrap_addr: {}), 3 affected",
+    )
+    lines = [
+        f"[2026-09-10 10:00:{second:02} TP0] {words.format(peer)}"
+        for second, (peer, words) in enumerate((peer, words) for peer in PEERS for words in said)
+    ]
+    write(tmp_path / "server" / "prefill.log", "\n".join(lines))
+    write(tmp_path / "bench.log", log())
+    plain, shown = load(tmp_path).events, redacted(load(tmp_path)).events
+    assert plain["subject"].n_unique() == shown["subject"].n_unique() == len(PEERS)
+    kept = "\n".join(f"{subject} {text}" for subject, text in shown.select("subject", "text").iter_rows())
+    assert not [peer for peer in PEERS if peer in kept]
+    assert not [peer for peer in PEERS if peer in "\n".join(masked_lines(lines, []))]
+
+
+def test_a_copy_names_what_it_is_a_copy_of_by_number(tmp_path):
+    lines = [f"[2026-09-10 10:00:{s:02} TP0] Session 192.0.2.{s}:15367 failed." for s in range(9)]
+    for folder in ("acme-prod", "acme-copy"):
+        write(tmp_path / folder / "prefill.log", "\n".join(lines))
+    write(tmp_path / "bench.log", log())
+    reasons = redacted(load(tmp_path)).sources["reason"].drop_nulls().to_list()
+    assert [re.sub(r"\d+", "0", reason) for reason in reasons] == [
+        "its lines stand in file-0.log as well: counted once"
+    ]
