@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help report postmortem training test lint notebook bench golden docs lock clean
+.PHONY: help report postmortem training weekly test lint notebook bench golden docs lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -36,6 +36,12 @@ training: $(VENV)/.ok ## cases for interviews and workshops: reports/training-se
 	$(BIN)/pdkit report training --out reports --as training-self-study
 	$(BIN)/pdkit report training --out reports --as training-trainee -p audience=trainee
 	$(BIN)/pdkit report training --out reports --as training-interviewer -p audience=interviewer
+
+weekly: $(VENV)/.ok ## weekly review of twelve made-up weeks: reports/weekly_review.html
+	@rm -rf reports/weekly-store
+	$(BIN)/pdkit ingest data/weekly-synthetic --store reports/weekly-store
+	$(BIN)/pdkit report weekly_review --store reports/weekly-store --out reports \
+		-p targets=data/weekly-synthetic/targets.toml
 
 test: $(VENV)/.ok ## all tests
 	$(BIN)/python -m pytest -q -n auto

@@ -32,6 +32,7 @@ _ROOMS = (
     "series",
     "store",
     "tables",
+    "weekly",
 )
 
 

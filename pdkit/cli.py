@@ -130,6 +130,7 @@ def check(
     help="A parameter of the notebook; VALUE is JSON, or else text.",
 )
 @click.option("--bundle", is_flag=True, help="Also write NAME.zip: the report with the lines that it cites.")
+@click.option("--store", metavar="DIR", help="The run store, for a notebook that takes one.")
 @_THRESHOLDS
 @_MACHINE
 @_WAIVERS
@@ -144,6 +145,7 @@ def report(
     saved_as: str | None,
     given: tuple[str, ...],
     bundle: bool,
+    store: str | None,
     thresholds: Path | None,
     machine: Path | None,
     waivers: Path | None,
@@ -152,19 +154,20 @@ def report(
 ) -> None:
     """Run the notebook NAME on the logs in PATHS and write NAME.html, NAME.json and the executed notebook.
 
-    `training` takes no PATHS: its cases name their own logs.
+    `training` takes no PATHS: its cases name their own logs. `weekly_review` takes a run store instead.
 
     Exit code 0 when the report was written, whatever it says; 2 when it could not be.
 
     \b
       pdkit report sweep_review results/ --out reports
       pdkit report sweep_review results/ --bundle --redact
+      pdkit report weekly_review --store runs/ -p week=2026-W48
     """
     from pdkit import report as reports
 
     named = (("thresholds", thresholds), ("machine", machine), ("waivers", waivers))
     files = {name: str(file) for name, file in named if file}
-    options = {"title": title, "redact": redact or None, "slos": list(slos) or None, **files}
+    options = {"title": title, "store": store, "redact": redact or None, "slos": list(slos) or None, **files}
     parameters = dict(map(_parameter, given)) | {key: value for key, value in options.items() if value is not None}
     logs = [str(path) for path in paths]
     with _progress(f"running {name} on {len(paths)} path(s)" if paths else f"running {name}"):
@@ -466,6 +469,53 @@ def _ruling(thresholds: Path | None, machine: Path | None) -> "Ruling":
     from pdkit.store import Ruling
 
     return Ruling(read_thresholds(thresholds) if thresholds else None, read_machines(machine) if machine else None)
+
+
+@main.command("weekly")
+@_STORE
+@_STORE_OPTIONS
+@click.option("--week", metavar="WEEK", help="As 2026-W48; else the last of the store.")
+@click.option("--series", "words", multiple=True, metavar="WORDS", help="Only keys that hold these; may be repeated.")
+@click.option("--targets", type=click.Path(path_type=Path), help="TOML file with targets and dated notes.")
+@_WAIVERS
+@_REDACT
+def weekly_(
+    *,
+    where: str,
+    said: tuple[str, ...],
+    week: str | None,
+    words: tuple[str, ...],
+    targets: Path | None,
+    waivers: Path | None,
+    redact: bool,
+) -> None:
+    """Print the weekly performance review as Markdown for a mail or a chat; `pdkit report weekly_review` is its page.
+
+    \b
+      pdkit weekly --store runs/
+      pdkit weekly --store runs/ --week 2026-W48 --series "gpu=4x H100"
+    """
+    from pdkit import weekly
+    from pdkit.policy import read_waivers
+
+    found = weekly.review(
+        _opened(where, said),
+        week=week,
+        series=words,
+        plan=weekly.read_plan(targets) if targets else None,
+        waivers=read_waivers(waivers) if waivers else (),
+        redact=redact,
+    )
+    click.echo(weekly.markdown(found), nl=False)
+
+
+@main.command("index")
+@click.argument("folder", type=click.Path(path_type=Path))
+def index_(folder: Path) -> None:
+    """Write index.html over all reports in a FOLDER: what each concludes, with a link."""
+    from pdkit.index import write_index
+
+    click.echo(str(write_index(folder)))
 
 
 def _place(where: str, said: tuple[str, ...]) -> "Place":

@@ -39,12 +39,16 @@ class Reader:
 
 @dataclass(frozen=True)
 class Chart:
-    """One question, drawn. `evidence` charts may show claimed figures and label them so; the others can reach none."""
+    """One question, drawn. `evidence` charts may show claimed figures and label them so; the others can reach none.
+
+    `weeks` charts take series over weeks, which hold published numbers alone.
+    """
 
     name: str
     question: str
     evidence: bool
     draw: Callable[..., Any]
+    weeks: bool = False
 
     @property
     def doc(self) -> str:
@@ -69,11 +73,13 @@ def reader(
     return register
 
 
-def chart(*, question: str, evidence: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def chart(
+    *, question: str, evidence: bool = False, weeks: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a chart under its own name."""
 
     def register(draw: Callable[..., Any]) -> Callable[..., Any]:
-        _CHARTS[draw.__name__] = Chart(draw.__name__, question, evidence, draw)
+        _CHARTS[draw.__name__] = Chart(draw.__name__, question, evidence, draw, weeks)
         return draw
 
     return register

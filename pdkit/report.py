@@ -36,7 +36,16 @@ _QUIET = ["--HistoryManager.enabled=False", "--log-level=50"]  # no history file
 _START_S = 60  # a kernel is up in 0.6 s; without a loopback interface it never is
 _INJECTED = "injected-parameters"
 _HIDDEN_VALUE = "[redacted]"
-_MASKED = ("paths", "baseline", "claim", "machine", "thresholds", "waivers")  # parameters that tell of the house
+_MASKED = (
+    "paths",
+    "baseline",
+    "claim",
+    "machine",
+    "thresholds",
+    "waivers",
+    "store",
+    "targets",
+)  # parameters that tell of the house
 _BUNDLE, _BOOT, _TOC, _HASHES = "/*@@PDKIT_VEGA@@*/", "/*@@PDKIT_BOOT@@*/", "<!--@@PDKIT_TOC@@-->", "@@PDKIT_HASHES@@"
 
 Bundled = Callable[[Path, str, str], None]  # a file, the page, the document
@@ -128,6 +137,8 @@ def build(
     """
     notebook = _notebook(name)
     given = _checked(name, paths, dict(parameters or {}))
+    if bundle and "store" in given:
+        raise PdkitError(f"{name}: no bundle is made of a store; make one of the logs, or keep the store itself")
     folder = _folder(Path(out))
     report = Report(*(folder / f"{_stem(saved_as or name)}{suffix}" for suffix in (".html", ".json", ".ipynb", ".zip")))
     with _none_or_whole(report):

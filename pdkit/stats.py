@@ -61,6 +61,29 @@ def ratio_interval(
     return RatioInterval(exp(difference), exp(difference - reach), exp(difference + reach), p)
 
 
+def pooled_interval(
+    baseline: Sequence[float], recent: Sequence[float], *, confidence: float = CONFIDENCE
+) -> RatioInterval | None:
+    """The same where the recent side is one or two weeks: their spread is taken to be that of the baseline weeks.
+
+    Student's t with one variance for both sides: Welch's has no degrees of freedom left for a side of two.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    freedom = len(baseline) + len(recent) - 2
+    if len(baseline) < 2 or not recent or min(*baseline, *recent) <= 0:
+        return None
+    theirs, mine = [log(value) for value in baseline], [log(value) for value in recent]
+    difference = fmean(mine) - fmean(theirs)
+    squares = sum((value - fmean(side)) ** 2 for side in (theirs, mine) for value in side)
+    error = sqrt(squares / freedom * (1 / len(theirs) + 1 / len(mine)))
+    if error == 0:
+        return RatioInterval(exp(difference), exp(difference), exp(difference), 1.0 if difference == 0 else 0.0)
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    p = 2 * float(stdtr(freedom, -abs(difference) / error))
+    return RatioInterval(exp(difference), exp(difference - reach), exp(difference + reach), p)
+
+
 def cv(values: Sequence[float]) -> float | None:
     """Standard deviation over mean; None for fewer than two values."""
     return stdev(values) / fmean(values) if len(values) > 1 and fmean(values) else None
