@@ -37,11 +37,12 @@ def series_key() -> pl.Expr:
     """What makes two runs the same series, in words: `model=…; gpu=…; topology=…; dataset=…; level=…; client=…`.
 
     A part that no log states is `?`, but a precision that nobody states is left out. Of a model's path only its last
-    folder counts.
+    folder counts; of a path in a cache of the Hub the model's name and revision: `Qwen/Qwen3-8B@9c925d64d723`.
     """
+    model = pl.col("model").str.strip_chars_end("/")
     count = pl.format("{}x ", pl.col("gpu_count").cast(pl.Int64, strict=False)).fill_null("")
     parts = {
-        "model": pl.col("model").str.strip_chars_end("/").str.replace(r"^/.*/", ""),
+        "model": model.str.replace(_IN_HUB_CACHE, "$1/$2@$3").str.replace(r"^/.*/", ""),
         "precision": pl.col("precision"),
         "gpu": pl.concat_str(count, "gpu"),
         "topology": pl.col("topology"),
@@ -68,4 +69,6 @@ def _mean_lengths() -> Iterator[pl.Expr]:
         yield pl.coalesce(exact.cast(pl.String), about, pl.lit("?"))
 
 
+# where huggingface_hub keeps a revision of a model: twelve digits of its hash tell it from the others
+_IN_HUB_CACHE = r"^.*/models--([^/]+?)--([^/]+)/snapshots/([0-9a-f]{12})[0-9a-f]*$"
 _CLIENT = ("tool", "client_definition", "backend")
