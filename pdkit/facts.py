@@ -182,6 +182,7 @@ DERIVED: dict[str, pl.Expr] = {
     + c.server_unlogged_tok.fill_null(0),
     # the servers surely made what is claimed: then text is missing on the client's side
     "server_made_it": (c.server_output_tok_least >= _ALL_THERE * c.output_tok_sum).fill_null(False),
+    "server_made_asked": (c.server_output_tok_least >= _ALL_THERE * c.asked_tok).fill_null(False),
     "needed_tok": c.concurrency * (c.input_tok_per_request + c.output_tok_per_request),
 }
 DERIVED |= LIMITS

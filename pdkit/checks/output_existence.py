@@ -34,7 +34,7 @@ def claimed_tokens_came_back() -> tuple[Rule, ...]:
         Rule(
             applies=claims & c.server_made_it,
             observed=c.received_ratio,
-            suspect=below(0.50),
+            refuse=below(0.50),
             voids=("latency",),
             says=made,
         ),
@@ -199,11 +199,20 @@ def asked_tokens_came_back() -> tuple[Rule, ...]:
     Source: of real clients' outputs, caught 125 of 125 silent failures and 0 of 18 healthy runs; real text re-tokenizes
     a few percent off, hence 0.9.
     Exceptions: answers may end early: not applicable. Not known whether they may (a record alone): doubted, not
-    refused.
+    refused. Where the servers' own count says that all that was asked for was made, only the latencies go, as in PD101.
     """
-    ratio = c.received_tok / c.asked_tok
+    ratio, must = c.received_tok / c.asked_tok, c.ignore_eos & (c.asked_tok > 0)
+    made = "{received_tok:,.0f} tokens came back of {asked_tok:,.0f} asked; the servers made them"
     return (
-        Rule(applies=c.ignore_eos & (c.asked_tok > 0), observed=ratio, refuse=below(0.50), suspect=below(0.90)),
+        Rule(applies=must & ~c.server_made_asked, observed=ratio, refuse=below(0.50), suspect=below(0.90)),
+        Rule(
+            applies=must & c.server_made_asked,
+            observed=ratio,
+            refuse=below(0.50),
+            suspect=below(0.90),
+            voids=("latency",),
+            says=made,
+        ),
         Rule(
             applies=c.ignore_eos.is_null() & (c.asked_tok > 0) & (c.tool == "sglang"),
             observed=ratio,

@@ -267,4 +267,15 @@ def test_a_server_that_made_the_tokens_makes_missing_text_a_matter_of_the_client
     )
     assert outcome(alone, "PD101") == "refuse"
     assert outcome(idle, "PD101") == "refuse"  # 40 steps of 4 requests each 5 s cannot have made them
-    assert outcome(busy, "PD101") == "suspect"
+    assert verdict(busy) == "measured, with doubts"
+    published = dict(busy.published.select("fact", "value").iter_rows())
+    assert published["ttft_ms_median"] is None  # when the user saw which text, nobody knows
+    assert published["output_throughput_tok_per_s"] == 200
+
+
+def test_a_server_that_made_what_is_claimed_of_answers_cut_short_is_no_witness_for_what_was_asked():
+    """10,000 tokens claimed, made and received of 40,000 asked."""
+    cut = {"output_tok_sum": 10_000, "retokenized_tok_sum": 10_000, "output_throughput_tok_per_s": 50}
+    judgement = judged(evidence(**cut), server(gen_throughput_tok_per_s=50.0, running_requests=25.0))
+    assert outcome(judgement, "PD110") == "refuse"
+    assert verdict(judgement) == "no measured result"
