@@ -1,6 +1,7 @@
 """Measure pdkit against its yardsticks, each in fresh processes of one run, and print ratios."""
 
 import argparse
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 from false_alarms import simulate
 from inputs import LINES_A_SECOND, records, server_pair, sweep
+from nights import REQUESTS_A_RUN, nights
 
 ROOT = Path(__file__).parents[1]
 _REPEATS = 3  # the least of three: what the machine can do when nothing else runs
@@ -150,6 +153,42 @@ def check(_folder: Path, _scale: float) -> None:
         )
 
 
+def store(folder: Path, scale: float) -> None:
+    """A store built of 5,000 runs with 2,000,000 requests, and its series read; and those of a tenth of it."""
+    seconds = {}
+    for runs in (max(10, round(500 * scale)), max(10, round(5000 * scale))):
+        home, where = folder / str(runs), folder / f"store-{runs}"
+        home.mkdir()
+        logs = nights(home, runs=runs)
+        took, megabytes = of_all_processes("ingest", str(logs), "--store", str(where))
+        again, _ = of_all_processes("ingest", str(logs), "--store", str(where))
+        size = sum(file.stat().st_size for file in where.rglob("*") if file.is_file()) / 1e6
+        setup = f"import pdkit, pdkit.store, pdkit.series\nwhere = {str(where)!r}"
+        opened = measured(setup, "pdkit.store.open(where).runs()")
+        points = measured(setup, "pdkit.store.open(where).points('received_throughput_tok_per_s')")
+        seconds[runs] = points.seconds
+        print(
+            f"store of {runs:,} runs with {runs * REQUESTS_A_RUN:,} requests: built in {took:.1f} s within {megabytes:,.0f} MB "
+            f"(all processes), {size:,.0f} MB on disk; the same again {again:.1f} s"
+        )
+        print(f"  runs() {opened.seconds:.2f} s, points() {points.seconds:.2f} s, {points.megabytes:,.0f} MB")
+    few, many = seconds.values()
+    print(f"points of ten times the runs: {many / few:.1f} times the time")
+
+
+def of_all_processes(*words: str) -> tuple[float, float]:
+    """Seconds of a pdkit command, and the most megabytes that it and its processes held together."""
+    start, most = time.perf_counter(), 0.0
+    command = [str(Path(sys.executable).parent / "pdkit"), *words]
+    with psutil.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT) as running:
+        while running.poll() is None:
+            with contextlib.suppress(psutil.Error):
+                family = [running, *running.children(recursive=True)]
+                most = max(most, sum(one.memory_full_info().pss for one in family))
+            time.sleep(0.1)
+    return time.perf_counter() - start, most / 1e6
+
+
 def statistics(_folder: Path, scale: float) -> None:
     """How often equal sides are called different: no speed, and seeded."""
     simulate(scale)
@@ -164,6 +203,7 @@ _ALL: dict[str, Callable[[Path, float], None]] = {
     "servers": servers,
     "report": report,
     "check": check,
+    "store": store,
     "statistics": statistics,
 }
 
