@@ -19,7 +19,7 @@ def without_copies(evidence: Evidence) -> Evidence:
     on the same lines. Answers are counts alone, and router, prefill and decode server give the same ones: only a
     router, which logs nothing else, is known by them.
     """
-    copied = _copies(_lines(evidence))
+    copied = _copies(_lines(evidence)) if _are_alike(evidence) else {}
     if not copied:
         return evidence
     kept = {name: getattr(evidence, name).filter(~pl.col("instance").is_in(list(copied))) for name in _OF_SERVERS}
@@ -27,6 +27,12 @@ def without_copies(evidence: Evidence) -> Evidence:
     other = pl.col("path").replace_strict(of_file, default=None, return_dtype=pl.String)
     said = pl.format("its lines stand in {} as well: counted once", other)
     return replace(evidence, sources=evidence.sources.with_columns(pl.coalesce("reason", said).alias("reason")), **kept)
+
+
+def _are_alike(evidence: Evidence) -> bool:
+    """Whether two servers of one experiment have one role, as a log and its copy have."""
+    about = [frame.select("experiment", "role", "instance").unique() for frame in (evidence.samples, evidence.events)]
+    return bool(pl.concat(about).unique().select(pl.struct("experiment", "role").is_duplicated().any()).item())
 
 
 def _lines(evidence: Evidence) -> pl.DataFrame:

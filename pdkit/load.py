@@ -4,6 +4,8 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -84,7 +86,9 @@ def found(paths: Iterable[str | Path]) -> list[File]:
 
 def load_files(files: list[File]) -> Evidence:
     """What the files say together, as `load` says it of a folder that holds them alone."""
-    parts = [(file, *_read(file)) for file in files]
+    with ThreadPoolExecutor(1) as beside:  # of two cores, reading leaves a part of one
+        beside.map(_hashed_early, files)
+        parts = [(file, *_read(file)) for file in files]
     homes = _homes([(file, _kind(evidence)) for file, _, evidence, _ in parts])
     names = _names(homes)
     evidence = Evidence.joined(
@@ -171,6 +175,13 @@ def _read(file: File) -> tuple[str | None, Evidence, str | None]:
     if evidence.rows():
         return "+".join(mine), evidence, source.damage
     return None, nothing, source.damage or NOT_READ
+
+
+def _hashed_early(file: File) -> None:
+    """Its hash, for when it is asked for: a file that cannot be read is told of by who reads it."""
+    if not file.barred:
+        with suppress(OSError):
+            _ = file.source.sha256
 
 
 def _line_readers(source: Source, known: dict[str, Reader]) -> list[str]:
