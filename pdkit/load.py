@@ -86,9 +86,7 @@ def found(paths: Iterable[str | Path]) -> list[File]:
 
 def load_files(files: list[File]) -> Evidence:
     """What the files say together, as `load` says it of a folder that holds them alone."""
-    with ThreadPoolExecutor(1) as beside:  # of two cores, reading leaves a part of one
-        beside.map(_hashed_early, files)
-        parts = [(file, *_read(file)) for file in files]
+    parts = _read_all(files)
     homes = _homes([(file, _kind(evidence)) for file, _, evidence, _ in parts])
     names = _names(homes)
     evidence = Evidence.joined(
@@ -151,6 +149,16 @@ def _barred(path: Path) -> str | None:
 def _printable(path: Path) -> str:
     """A name as evidence cites it, though its bytes need not be text."""
     return os.fsencode(path.as_posix()).decode("utf-8", errors="backslashreplace")
+
+
+def _read_all(files: list[File]) -> list[tuple[File, str | None, Evidence, str | None]]:
+    """Each file, and what `_read` says of it; hashes are made beside, since reading leaves a part of two cores."""
+    beside = ThreadPoolExecutor(1)
+    beside.map(_hashed_early, files)
+    try:
+        return [(file, *_read(file)) for file in files]
+    finally:
+        beside.shutdown(cancel_futures=True)
 
 
 def _read(file: File) -> tuple[str | None, Evidence, str | None]:
