@@ -49,6 +49,11 @@ def _lines(evidence: Evidence) -> pl.DataFrame:
     return pl.concat([read, happened]).unique(["experiment", "instance", "said"], keep="first", maintain_order=True)
 
 
+def _file(instance: str) -> pl.Expr:
+    """Servers of one file are told apart by what stands before their lines: none is a copy of another."""
+    return pl.col(instance).str.split("#").list.first()
+
+
 def _copies(lines: pl.DataFrame) -> dict[str, str]:
     """Each instance that is a copy, and the one that it is a copy of: the larger, of equals the first by name."""
     sizes = lines.group_by("experiment", "instance").agg(pl.len().alias("size"))
@@ -56,7 +61,7 @@ def _copies(lines: pl.DataFrame) -> dict[str, str]:
         return {}
     shared = lines.filter(pl.col("instance").n_unique().over("experiment", "said") > 1)
     pairs = shared.join(shared, on=["experiment", "said"], suffix="_other").filter(
-        pl.col("instance") != pl.col("instance_other")
+        _file("instance") != _file("instance_other")
     )
     # of a copy all lines lie equally far from the same lines of the other
     apart = (pl.col("source_line") - pl.col("source_line_other")).alias("apart")

@@ -1,5 +1,6 @@
 """Evidence fit to leave the house: hosts, addresses and paths give way to names that tell nothing."""
 
+import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import fields, replace
@@ -24,6 +25,8 @@ _FREE_TEXT = {
 # what these may say as it stands; anything else may name a machine or a customer
 _PLAIN = {"topology": (r"colocated|\d+p\d+d", "[topology]"), "dataset": (r"[\w.-]+", "[path]")}
 _OF_PEERS = ("session_failed", "session_recovered", "connection_lost")  # events whose subject is an address
+_TELLS_NOTHING = re.compile(r"[\d\[\]:.#-]*|prefill|decode|colocated|router")  # of a name: a line, a side of a split
+_HASH_CHARS = 6
 _PATHS = {"runs": ("source_file",), "files": ("path", "source_file"), "sources": ("path",)}
 _KEPT_SUFFIXES = {f".{s}" for s in ("log", "txt", "out", "err", "json", "jsonl", "toml", "gz", "zst", "md", "py", "sh")}
 _DOMAINS = "com|net|org|io|ai|dev|cn|de|eu|local|lan|internal|corp|cluster|svc|example"
@@ -127,9 +130,17 @@ def _hidden(text: str) -> str:
 
 
 def _numbered(frame: pl.DataFrame, column: str, names: dict[str, str]) -> pl.Expr:
-    """`seen_id` and `instance` begin with the file's name."""
+    """`seen_id` and `instance` begin with the file's name; behind it may stand what a container or host is called."""
     parts = ((whole, *whole.partition("#")) for whole in frame[column].drop_nulls().unique().sort())
-    return pl.col(column).replace({whole: f"{names.get(path, path)}{mark}{rest}" for whole, path, mark, rest in parts})
+    return pl.col(column).replace({
+        whole: f"{names.get(path, path)}{mark}{rest if _TELLS_NOTHING.fullmatch(rest) else _hashed(rest)}"
+        for whole, path, mark, rest in parts
+    })  # fmt: skip
+
+
+def _hashed(name: str) -> str:
+    """A name that is the same in every table and tells nothing."""
+    return f"server-{hashlib.sha256(name.encode()).hexdigest()[:_HASH_CHARS]}"
 
 
 # --- whole lines of logs --------------------------------------------------------------------------------------------

@@ -141,3 +141,16 @@ def test_a_copy_names_what_it_is_a_copy_of_by_number(tmp_path):
     assert [re.sub(r"\d+", "0", reason) for reason in reasons] == [
         "its lines stand in file-0.log as well: counted once"
     ]
+
+
+def test_a_container_before_the_lines_and_a_host_in_a_label_are_not_named(tmp_path):
+    said = "[2026-09-10 10:00:01 TP0] Decode batch, #running-req: 1, #token: 9, token usage: 0.01, "
+    said += "pre-allocated usage: 0.00, gen throughput (token/s): 9.0, #queue-req: 0"
+    write(tmp_path / "server" / "compose.log", "\n".join(f"acme-{name} | {said}" for name in ("decode-0", "decode-1")))
+    label = 'engine_type="decode",instance="gpu-node-{}.acme.internal:9090"'
+    dump = [f"sglang:num_running_reqs{{{label.format(host)}}} {host}" for host in (1, 2)]
+    write(tmp_path / "server" / "metrics.prom", "\n".join(["# 2026-09-10 10:00:05", *dump]))
+    write(tmp_path / "bench.log", log())
+    plain, shown = load(tmp_path).samples, redacted(load(tmp_path)).samples
+    assert plain["instance"].n_unique() == shown["instance"].n_unique() == 4
+    assert not [name for name in shown["instance"] if "acme" in name]

@@ -1,13 +1,14 @@
 """Logs of SGLang's servers: prefill, decode or colocated, with the lines of the transfer engine among them."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
 from pdkit.server_lines import ANSWER, STAMP, answers, clocked, happened, own_text, per_second, placed, quoted_texts
-from pdkit.source import Source
+from pdkit.source import Question, Source
 
 _RANKS = r"(?:[.,]\d+)?(?: [A-Z_]+\d+)*"
 _HEAD = rf"(?:\([A-Za-z]+ pid=\d+[^)]*\) )?(?:\[{STAMP}{_RANKS}\] )?(?:(?:INFO|WARNING|ERROR)(?:: +| [\w.]+:\d+: ))?"
@@ -61,9 +62,9 @@ _SPLIT_PREFILL = r"#(?:unbootstrapped|transferring|bootstrap|inflight|prealloc)-
 # what a line tells of, by words that it holds: the first that fits
 _KINDS = {
     "ready": r"The server is fired up and ready",
-    "transfer_aborted": r"(?:transfer|bootstrap|handshake) failed for request .*Aborted by AbortReq",
-    "transfer_failed": r"(?:Prefill|Decode) transfer failed for request",
+    "transfer_aborted": r"(?:(?:transfer|bootstrap|handshake) failed for request|KVTransferError).*Aborted by AbortReq",
     "bootstrap_failed": r"(?:Prefill bootstrap|Decode handshake) failed for request",
+    "transfer_failed": r"(?:Prefill|Decode) transfer failed for request|KVTransferError\(bootstrap_room=",
     "session_failed": r"Session \S+ failed\.",
     "session_recovered": r"Session \S+ recovered",
     "connection_lost": r"(?:Losing|Lost) connection with prefill instance .*affected",
@@ -78,7 +79,8 @@ _KINDS = {
 }
 # one expression for all of them costs a quarter of looking for each
 _EVENT_WORDS = "|".join((
-    "fired up and ready", "failed for request", r"Session \S+ (?:failed|recovered)", "connection with prefill",
+    "fired up and ready", "failed for request", r"KVTransferError\(",
+    r"Session \S+ (?:failed|recovered)", "connection with prefill",
     "queue-full rejection", "getConnection failed", "TCP lane connection", "data transfer timeout",
     "Process failed for slice", "startTransfer encountered", "NIXL trans", "#retracted_reqs", "request queue is full",
     "hit an exception", "scheduler is dead", "Received sigquit", "atchdog timeout", "OutOfMemoryError", "CUDA error",
@@ -114,6 +116,10 @@ _SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for w
     "free_gb": r"available_gpu_mem=([\d.]+) GB",
     "weights_gb": r"Load weight end\..*mem usage=([\d.]+) GB",
 }
+# compose; kubectl --prefix
+_LABELLED = r"^(?:([A-Za-z0-9][\w.-]*)\s+[|│] |\[pod/([^\]]+)\] )"
+_LABEL = pl.coalesce(pl.col("text").str.extract(_LABELLED, group) for group in (1, 2))
+_SIGN = "(?:Prefill|Decode) (?:batch|transfer failed)|server_args=|max_total_num_tokens=|fired up and ready"
 _SETTING_WORDS = "server_args=|max_total_num_tokens=|KV Cache is allocated|KV cache allocated|Load weight end"
 _NOTHING = ("None", "null", "auto")
 
@@ -126,12 +132,44 @@ def read(source: Source) -> Evidence:
     the bootstrap queue on a prefill server and the wait for memory on a decode server. Failed transfers are kept one a
     bootstrap room; access lines are counted by second and status; Mooncake's lines are read also where they stand in
     the middle of another. Health checks (one prompt token) are left out. Whether it is a prefill or a decode server is
-    told by its arguments, else by its lines.
+    told by its arguments, else by its lines. Several servers in one file are told apart by what compose or kubectl puts
+    before their lines, else by their sides.
 
     Left out by the server: the zone of its clock, a level on each line, how many answers had text; a decode line comes
     only every 40 steps, so that a short run may have none.
     """
-    samples, events, answered, settings = (source.asked(ask) for ask in (_samples, _events, _answers, _settings))
+    servers = _servers(source)
+    if len(servers) > 1:
+        all_of = Evidence.joined(_read(source, f"{source.name}#{name}", pl.lit(name) == _LABEL) for name in servers)
+        return replace(all_of, unread=all_of.unread.unique(maintain_order=True))
+    return _read(source, source.name, pl.lit(True))
+
+
+def _servers(source: Source) -> list[str]:
+    """The names before the lines, where something puts the server's name there."""
+    if not re.search(_LABELLED, source.head.decode("utf-8", errors="replace"), re.MULTILINE):
+        return []
+    return sorted(source.asked(_names).to_series().drop_nulls())
+
+
+def _names(lines: pl.LazyFrame) -> pl.LazyFrame:
+    return lines.filter(pl.col("text").str.contains(_SIGN)).select(_LABEL.unique())
+
+
+def _of_one(ask: Question, whose: pl.Expr) -> Question:
+    """The question of one server's lines."""
+
+    def asked(lines: pl.LazyFrame) -> pl.LazyFrame:
+        return ask(lines.filter(whose))
+
+    return asked
+
+
+def _read(source: Source, instance: str, whose: pl.Expr) -> Evidence:
+    """What one server of the file says."""
+    samples, events, answered, settings = (
+        source.asked(_of_one(ask, whose)) for ask in (_samples, _events, _answers, _settings)
+    )
     damaged, samples = samples.filter(pl.col("metric") == _DAMAGED), samples.filter(pl.col("metric") != _DAMAGED)
     year = next((f"{clock.year}" for clock in samples["second"].drop_nulls()), None)
     seen = {
@@ -141,9 +179,7 @@ def read(source: Source) -> Evidence:
     }
     sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls().unique()})
     role = sides[0] if len(sides) == 1 else None if sides else "colocated"
-    tables = {
-        name: table(name, _of_server(placed(frame, source.name), source.name, role)) for name, frame in seen.items()
-    }
+    tables = {name: table(name, _of_server(placed(frame, source.name), instance, role)) for name, frame in seen.items()}
     return Evidence.of(**tables, unread=_unread(source, int(damaged["n"].sum())))
 
 

@@ -205,3 +205,39 @@ def test_of_many_damaged_lines_twenty_are_listed_and_the_others_counted(tmp_path
     assert [line for line, _, _ in said] == list(range(1, 22))
     assert said[-1][1] == "10 more lines of gauges without one that can be read"
     assert {reason for _, reason, _ in said[:-1]} == {"a line of gauges without one that can be read"}
+
+
+DECODES = (
+    "TP0] Decode batch, #running-req: {n}, #token: 40, token usage: 0.01, pre-allocated usage: 0.00, #queue-req: 0"
+)
+
+
+@pytest.mark.parametrize("before", ["{name}  | ", "[pod/{name}/server] "], ids=["compose", "kubectl --prefix"])
+def test_servers_in_one_file_are_told_apart_by_the_name_before_their_lines(tmp_path, before):
+    """Two decode servers that say the same in one second are two, and a failure is counted at the one that tells of it."""
+    failed = "TP0] Decode transfer failed for request rank=0 bootstrap_room=7 with exception KVTransferError(bootstrap_room=7)"
+    said = [("decode-0", DECODES.format(n=4)), ("decode-1", DECODES.format(n=4)), ("decode-1", failed)]
+    said.append(("prefill-0", "TP0] Prefill batch, #new-seq: 1, #new-token: 9, #cached-token: 0, #bootstrap-req: 0"))
+    evidence = read_line(tmp_path, *(f"{before.format(name=name)}[2026-11-02 08:01:10 {line}" for name, line in said))
+    running = evidence.samples.filter(pl.col("metric") == "running_requests")
+    assert running["value_mean"].to_list() == [4, 4]
+    roles = evidence.samples.select(pl.col("instance").str.extract(r"#(?:pod/)?(\w+-\d)"), "role").unique()
+    assert set(roles.iter_rows()) == {("decode-0", "decode"), ("decode-1", "decode"), ("prefill-0", "prefill")}
+    (event,) = evidence.events.iter_rows(named=True)
+    assert ("decode-1" in event["instance"], event["subject"], event["source_line"]) == (True, "7", 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("KVTransferError(bootstrap_room=70): Failed to get kvcache from prefill instance", "transfer_failed"),
+        ("KVTransferError(bootstrap_room=70): Aborted by AbortReq.", "transfer_aborted"),
+        (
+            "Prefill bootstrap failed for request bootstrap_room=70 KVTransferError(bootstrap_room=70)",
+            "bootstrap_failed",
+        ),
+    ],
+)
+def test_a_transfer_error_by_itself_is_a_failure_of_its_room(tmp_path, line, kind):
+    (event,) = read_line(tmp_path, STAMP + DECODES.format(n=1)[5:], STAMP + line).events.iter_rows(named=True)
+    assert (event["kind"], event["subject"]) == (kind, "70")
