@@ -24,6 +24,7 @@ _GENERATING = ("decode", "colocated")  # servers that make tokens
 _FILLING = ("prefill", "colocated")  # servers that take prompts
 _ENTRIES = ("router", "decode", "colocated", "prefill")  # who sees each request once, best first
 _LINES_KEPT = 3  # of a fact: enough to look at
+_FAILED_TOTALS = ("transfer_failed_total", "bootstrap_failed_total")
 _STEPS_A_LINE = 40  # SGLang prints a decode line every 40 steps, so as many may be missing at either end
 _SURELY_MORE = 1.5  # times 40 steps: then --decode-log-interval was set; a batch that changes between lines blurs it
 _QUIET_SHARE, _QUIET_S = 0.1, 15.0  # of a run, beside seconds: so long a server may say nothing at either end of it
@@ -38,13 +39,13 @@ def served(evidence: Evidence, joined: Joined, runs: pl.DataFrame) -> pl.DataFra
     windows = joined.windows
     if windows.is_empty() and joined.unjoined.is_empty():
         return runs.select("run_id", *(pl.lit(None, kind).alias(name) for name, kind in _schema().items()))
-    samples, events = _inside(evidence.samples, windows), _inside(evidence.events, windows)
-    whole = _whole(evidence, windows, runs)
+    events, logs = _inside(evidence.events, windows), _logs_first(evidence, windows)
+    samples, whole = _inside(evidence.samples, logs), _whole(evidence, logs, runs)
     parts = [
         _joining(joined, runs), _failures(evidence, events, windows), _sessions(evidence, windows),
         _restarts(evidence, windows), _answers(evidence, events, windows, runs),
-        _pressure(samples), _prefilled(samples), _throttled(samples),
-        _settings(evidence, windows), _batch(samples).join(whole, on="run_id"),
+        _pressure(samples), _prefilled(samples), _throttled(_inside(evidence.samples, windows)),
+        _settings(evidence, logs), _batch(samples).join(whole, on="run_id"),
         _generated(evidence, windows).join(whole, on="run_id"),
     ]  # fmt: skip
     wide = runs.select("run_id")
@@ -52,6 +53,14 @@ def served(evidence: Evidence, joined: Joined, runs: pl.DataFrame) -> pl.DataFra
         wide = wide.join(part, on="run_id", how="left", maintain_order="left")
     absent = [pl.lit(None, dtype).alias(name) for name, dtype in _schema().items() if name not in wide.columns]
     return wide.with_columns(absent).select("run_id", *(pl.col(name).cast(kind) for name, kind in _schema().items()))
+
+
+def _logs_first(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
+    """Windows without those of metrics where a log is there of the same side: both tell of the same servers."""
+    readers = dict(evidence.sources.drop_nulls("reader").select("path", "reader").iter_rows())
+    file = pl.col("instance").str.split("#").list.first()
+    is_dump = file.replace_strict(readers, default="", return_dtype=pl.String) == "prometheus_text"
+    return windows.filter(~is_dump | is_dump.all().over("run_id", "role"))
 
 
 def _schema() -> dict[str, pl.DataType]:
@@ -105,15 +114,21 @@ def _failures(evidence: Evidence, events: pl.DataFrame, windows: pl.DataFrame) -
     file = pl.col("instance").str.split("#").list.first()
     watched = windows.filter(file.is_in(logs.implode())).select("run_id").unique()
     seen = watched.join(told, on="run_id", how="left").join(_rejections(evidence, windows), on="run_id", how="left")
-    return seen.select(
+    logged = seen.select(
         "run_id",
-        pl.col("failed").fill_null(0).alias("failed_transfers"),
+        pl.col("failed").fill_null(0),
         pl.col("aborted").fill_null(0).alias("aborted_transfers"),
         pl.col("rejections").fill_null(0).alias("queue_full_rejections"),
         pl.col("retracted").fill_null(0).alias("retracted_requests"),
         pl.col("crashed").fill_null(0).alias("crashes"),
         pl.col("corrupted").fill_null(0),
         pl.col("rejected").fill_null(0).alias("turned_away"),
+    )
+    both = _side_by_side([logged, _failed_by_counters(evidence, windows)])
+    # the counters hold what was given up as well
+    counted = (pl.col("by_counters") - pl.col("aborted_transfers").fill_null(0)).clip(lower_bound=0)
+    return both.with_columns(pl.max_horizontal("failed", counted).alias("failed_transfers")).drop(
+        "failed", "by_counters"
     )
 
 
@@ -211,16 +226,27 @@ def _whole(evidence: Evidence, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.
     """
     replicas = evidence.settings.filter(pl.col("name") == "dp_size").group_by("instance").agg(pl.col("value").max())
     seen = evidence.samples.group_by("instance").agg(pl.col("rank").n_unique().alias("ranks"))
-    mine = _of_roles(windows, _GENERATING).select("run_id", "instance")
-    each = mine.join(replicas, on="instance", how="left").join(seen, on="instance", how="left")
+    nodes = (
+        evidence.settings.filter(pl.col("name") == "nodes")
+        .group_by("instance")
+        .agg(pl.col("value").max().alias("nodes"))
+    )
+    each = _of_roles(windows, _GENERATING).select("run_id", "instance")
+    for frame in (replicas, nodes, seen):
+        each = each.join(frame, on="instance", how="left")
     by_run = each.group_by("run_id").agg(
-        (pl.col("ranks") >= pl.col("value").fill_null(1)).fill_null(True).all().alias("all_ranks"),
+        ((pl.col("ranks") >= pl.col("value").fill_null(1)).fill_null(True).all() | _all_nodes()).alias("all_ranks"),
         pl.len().alias("servers"),
     )
     decode_servers = pl.col("topology").str.extract(r"p(\d+)d").cast(pl.Int64, strict=False)
     told = by_run.join(runs.select("run_id", decode_servers.alias("expected")), on="run_id")
     whole = told.filter("all_ranks", pl.col("servers") >= pl.col("expected").fill_null(1)).select("run_id")
     return whole.join(_cut_off(evidence, _of_roles(windows, _GENERATING), runs), on="run_id", how="anti")
+
+
+def _all_nodes() -> pl.Expr:
+    """Whether the logs of a server on several nodes have all of its replicas together, each its own."""
+    return (pl.len() >= pl.col("nodes").max()) & (pl.col("ranks").sum() >= pl.col("value").max())
 
 
 def _cut_off(evidence: Evidence, windows: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
@@ -399,18 +425,28 @@ def _by_time(lines: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counted(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
-    """Growth of the servers' own counters from the last scrape before a window to the first one after it."""
-    scraped = evidence.samples.filter(pl.col("metric") == "generated_tok_total").select(
-        "instance", "rank", "clock", "value_max"
-    )
-    spans = windows.select("run_id", "instance", "started_at", "ended_at").join(scraped, on="instance")
-    before, after = pl.col("clock") <= pl.col("started_at"), pl.col("clock") >= pl.col("ended_at")
-    growth = spans.sort("clock").group_by("run_id", "instance", "rank").agg(
-        (pl.col("value_max").filter(after).first() - pl.col("value_max").filter(before).last()).alias("grown")
-    )  # fmt: skip
+    """Tokens by the servers' own counters: (run_id, counted)."""
+    growth = _growth(evidence, windows, "generated_tok_total")
     return growth.group_by("run_id").agg(
         pl.when(pl.col("grown").is_not_null().all() & (pl.col("grown") >= 0).all()).then(pl.col("grown").sum())
         .alias("counted")
+    )  # fmt: skip
+
+
+def _failed_by_counters(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
+    """Failed transfers and bootstraps by the servers' own counters, both sides counted once: (run_id, by_counters)."""
+    growth = pl.concat([_growth(evidence, windows, name) for name in _FAILED_TOTALS])
+    sure = growth.filter(pl.col("grown") >= 0).group_by("run_id", "role").agg(pl.col("grown").sum())
+    return sure.group_by("run_id").agg(pl.col("grown").max().alias("by_counters"))
+
+
+def _growth(evidence: Evidence, windows: pl.DataFrame, counter: str) -> pl.DataFrame:
+    """Growth of a counter from the last scrape before a window to the first one after it, a row a run and rank."""
+    scraped = evidence.samples.filter(pl.col("metric") == counter).select("instance", "rank", "clock", "value_max")
+    spans = windows.select("run_id", "instance", "role", "started_at", "ended_at").join(scraped, on="instance")
+    before, after = pl.col("clock") <= pl.col("started_at"), pl.col("clock") >= pl.col("ended_at")
+    return spans.sort("clock").group_by("run_id", "role", "instance", "rank").agg(
+        (pl.col("value_max").filter(after).first() - pl.col("value_max").filter(before).last()).alias("grown")
     )  # fmt: skip
 
 
@@ -443,12 +479,15 @@ def _settings(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     for side, roles in sides.items():
         mine = told.filter(pl.col("role").is_in(roles))
         whole = pl.col("instance").n_unique() == pl.col("instance").len()
+        # each node of a server says what all of it has: as many logs as it has nodes tell of one
+        logs = pl.len()
+        servers = (logs / pl.col("nodes").max().fill_null(1)).ceil() / logs
         parts.append(
             mine.group_by("run_id").agg(
                 pl.when(whole & pl.col("pool").is_not_null().all())
-                .then(pl.col("pool").sum())
+                .then(pl.col("pool").sum() * servers)
                 .alias(f"{side}_pool_tok"),
-                pl.when(pl.col("gpus").is_not_null().all()).then(pl.col("gpus").sum()).alias(f"{side}_gpus"),
+                pl.when(pl.col("gpus").is_not_null().all()).then(pl.col("gpus").sum() * servers).alias(f"{side}_gpus"),
             )
         )
     decode = told.filter(pl.col("role").is_in(_GENERATING))
@@ -468,7 +507,7 @@ def _stated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     """One row a run and instance: its role, pool, GPUs, precision; null where it does not say."""
     settings = evidence.settings
     about = windows.select("run_id", "instance", "role")
-    for name in ("pool_tok", "tp_size", "pp_size", "dp_size", "reserved_tok"):
+    for name in ("pool_tok", "tp_size", "pp_size", "dp_size", "reserved_tok", "nodes"):
         said = settings.filter(pl.col("name") == name).group_by("instance").agg(pl.col("value").max().alias(name))
         about = about.join(said, on="instance", how="left")
     for name in ("quantization", "kv_dtype", "dp_attention"):
@@ -483,7 +522,7 @@ def _stated(evidence: Evidence, windows: pl.DataFrame) -> pl.DataFrame:
     )
     each = pl.when(shared).then(1).otherwise(replicas)
     return about.select(
-        "run_id", "instance", "role", "reserved_tok",
+        "run_id", "instance", "role", "reserved_tok", "nodes",
         pl.coalesce(pl.col("pool_tok") * replicas, "inferred_tok").alias("pool"),
         (pl.col("tp_size") * pl.col("pp_size").fill_null(1) * each).alias("gpus"),
         pl.col("quantization").alias("precision"), kv_bytes.alias("kv_bytes"),
@@ -550,6 +589,11 @@ def _places(evidence: Evidence, windows: pl.DataFrame) -> Iterator[pl.DataFrame]
         # a count that was reached at last stands in the last line
         at_last = fact == "queue_full_rejections"
         yield _kept(chosen.sort("count", descending=True, maintain_order=True) if at_last else chosen, fact)
+    totals = evidence.samples.filter(pl.col("metric").is_in(_FAILED_TOTALS), pl.col("value_max") > 0)
+    spans = windows.select("run_id", "instance", "started_at")
+    later = totals.join(spans, on="instance").filter(pl.col("clock") >= pl.col("started_at")).sort(first)
+    told = events.filter(pl.col("kind").is_in(FAILURES))["run_id"].unique()
+    yield _kept(later.filter(~pl.col("run_id").is_in(told.implode())), "failed_transfers")
     yield _kept(dead_sessions(evidence, windows), "sessions_failed")
     for fact, metric in _BY_GAUGE.items():
         roles = _FILLING if fact.startswith("prefill") else _GENERATING

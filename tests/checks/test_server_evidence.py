@@ -279,3 +279,45 @@ def test_a_server_that_made_what_is_claimed_of_answers_cut_short_is_no_witness_f
     judgement = judged(evidence(**cut), server(gen_throughput_tok_per_s=50.0, running_requests=25.0))
     assert outcome(judgement, "PD110") == "refuse"
     assert verdict(judgement) == "no measured result"
+
+
+def counter(values: dict[float, float], *, name: str, role: str = "decode") -> Evidence:
+    """A dump of metrics that was scraped at these seconds; its batch is that of the log."""
+    whose = {"experiment": "e", "instance": "metrics.prom", "role": role, "source_file": "metrics.prom", "rank": ""}
+    samples = [
+        {"metric": m, "clock": at(s), "value_min": v, "value_mean": v, "value_max": v, "n": 1, "source_line": i} | whose
+        for i, (s, total) in enumerate(values.items(), 1) for m, v in ((name, total), ("running_requests", 4.0))
+    ]  # fmt: skip
+    return Evidence.of(
+        samples=samples, sources=[{"path": "metrics.prom", "experiment": "e", "reader": "prometheus_text"}]
+    )
+
+
+SCRAPED = {-5: 10.0, 100: 50.0, 205: 90.0}  # grew by 80 in the run
+
+
+def test_failures_that_only_a_counter_tells_of_are_counted():
+    judgement = judged(evidence(), counter(SCRAPED, name="transfer_failed_total"), PLANNED)
+    assert said(judgement, "PD601") == "the KV transfer of 80 requests failed, of 400 sent"
+    assert outcome(judgement, "PD601") == "refuse"
+
+
+def test_what_a_log_says_was_given_up_is_no_failure_of_a_counter():
+    log = server(events=failed(80, kind="transfer_aborted"))
+    judgement = judged(evidence(), log, counter(SCRAPED, name="transfer_failed_total"), PLANNED)
+    assert outcome(judgement, "PD601") == "pass"
+
+
+def test_metrics_beside_a_log_are_no_second_server():
+    judgement = judged(evidence(), server(settings={"pool_tok": 800}), counter(SCRAPED, name="requests_total"), PLANNED)
+    assert judgement.facts.select("decode_running_median", "decode_pool_tok").row(0) == (4, 800)
+
+
+def test_two_nodes_of_one_server_have_one_pool_and_all_of_its_replicas():
+    """dp 2 on two nodes, each a log with one replica: 2 x 800 tokens and 2 GPUs in all, 2 + 2 requests."""
+    says = {"pool_tok": 800, "dp_size": 2, "tp_size": 1, "nodes": 2}
+    half = {"settings": says, "running_requests": 2.0, "gen_throughput_tok_per_s": 100.0, "answers": 5}
+    nodes = [server(name=f"decode-{i}.log", rank=f"DP{i}", kv_used_tok=100.0 + i, **half) for i in (0, 1)]
+    facts = judged(evidence(), *nodes).facts
+    assert facts.select("decode_pool_tok", "decode_gpus", "decode_running_median").row(0) == (1600, 2, 4)
+    assert judged(evidence(), nodes[0]).facts["decode_pool_tok"].item() == 1600
