@@ -336,13 +336,15 @@ def ingest(
       pdkit ingest results/ --store s3://bench/runs --storage-option aws_endpoint_url=https://s3.example
     """
     from pdkit import store
+    from pdkit.findings import one_line
 
     ruling, engine = _ruling(thresholds, machine), store.Engine(jobs, scheduler)
     seen: dict[str, list[str]] = {}
-    for one in store.ingest(paths, _place(where, said), week=week, ruling=ruling, engine=engine):
-        seen.setdefault(one.outcome, []).append(one.sentence)
-        if one.outcome != "empty":
-            click.echo(one.sentence, err=one.outcome == "failed")
+    with _progress(f"reading {len(paths)} path(s)"):
+        for one in store.ingest(paths, _place(where, said), week=week, ruling=ruling, engine=engine):
+            seen.setdefault(one.outcome, []).append(one_line(one.sentence))
+            if one.outcome != "empty":
+                click.echo(seen[one.outcome][-1], err=one.outcome == "failed")
     empty = seen.get("empty", [])
     for sentence in empty[:_EMPTY_SHOWN]:
         click.echo(sentence)
@@ -440,12 +442,14 @@ def rejudge(
     Exit code 0, whatever changed; 1: an experiment could not be judged.
     """
     from pdkit import store
+    from pdkit.findings import one_line
     from pdkit.units import plural
 
     ruling, engine = _ruling(thresholds, machine), store.Engine(jobs, scheduler)
-    anew = store.rejudge(_place(where, said), ruling=ruling, engine=engine, every=every)
+    with _progress("judging"):
+        anew = store.rejudge(_place(where, said), ruling=ruling, engine=engine, every=every)
     for line in (*map(str, anew.changed), *anew.failed):
-        click.echo(line)
+        click.echo(one_line(line))
     known = f", {anew.current} by these rules already" if anew.current else ""
     done, changed = plural(anew.judged, "experiment"), plural(len(anew.changed), "verdict")
     click.echo(f"rules {anew.rules}: {done} judged{known}; {changed} changed")
@@ -458,7 +462,7 @@ def rejudge(
 @click.option("--series", "words", multiple=True, metavar="WORDS", help="Only keys that hold these; may be repeated.")
 def series(*, where: str, said: tuple[str, ...], words: tuple[str, ...]) -> None:
     """List the series of a run store: runs by week, verdicts, the last value, and what changed in mid-series."""
-    from pdkit.series import text
+    from pdkit.store.text import series as text
 
     click.echo(text(_opened(where, said).series(words)), nl=False)
 

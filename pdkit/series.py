@@ -9,11 +9,9 @@ import polars as pl
 
 from pdkit.errors import PdkitError
 from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED
-from pdkit.units import plural, show
 
 HEADLINE = "received_throughput_tok_per_s"
 _UNKNOWN = "?"
-_WEEKS_SHOWN = 8  # of a series, in a listing: two months
 _POINT = ("series_key", "week", "started_at", "run_id", "experiment", "experiment_id", "level", "verdict", "value",
           "refused_by", "suspected_by", "engine_version", "flags", "mark")  # fmt: skip
 LISTED = pl.Schema({
@@ -222,29 +220,3 @@ def _listed(of: tuple[str, pl.DataFrame, dict[str, int]]) -> dict[str, Any]:
         "last_measured": measured["week"][-1] if measured.height else None,
         "marks": marks.to_series().to_list(),
     }  # fmt: skip
-
-
-def text(table: pl.DataFrame) -> str:
-    """The series of a store, a paragraph each."""
-    if table.is_empty():
-        return "no series\n"
-    return "\n".join(line for row in table.iter_rows(named=True) for line in _paragraph(row)) + "\n"
-
-
-def _paragraph(row: dict[str, Any]) -> Iterator[str]:
-    yield row["series_key"]
-    weeks = [f"{one['week']} ({one['runs']})" for one in row["by_week"]]
-    left = f"{len(weeks) - _WEEKS_SHOWN} earlier weeks, " if len(weeks) > _WEEKS_SHOWN else ""
-    yield f"  {plural(row['runs'], 'run')}: {left}{', '.join(weeks[-_WEEKS_SHOWN:])}"
-    words = {
-        "measured": MEASURED,
-        "doubts": DOUBTS,
-        "unverified": UNVERIFIED,
-        "refused": NO_RESULT,
-        "missing": "missing",
-    }
-    yield "  " + ", ".join(f"{row[name]} {word}" for name, word in words.items() if row[name])
-    if row["last_value"] is not None:
-        yield f"  received, last: {show(row['last_value'], 'tok/s')} in {row['last_measured']}"
-    for mark in row["marks"]:
-        yield f"  | {mark}"

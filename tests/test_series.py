@@ -11,7 +11,7 @@ import pdkit
 from pdkit import series
 from pdkit.errors import PdkitError
 from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED
-from pdkit.store import Engine, ingest, place
+from pdkit.store import Engine, ingest, place, text
 from pdkit.store.rows import RUNS
 
 RECEIVED = "received_throughput_tok_per_s"
@@ -191,14 +191,14 @@ def test_the_list_has_the_last_measured_value_not_the_last_run():
 
 def test_the_list_as_text():
     rows = [run(week, engine_version="0.5.6" if week < 48 else "0.5.7") for week in range(39, 49)]
-    assert series.text(series.listed(table(*rows))).splitlines() == [
+    assert text.series(series.listed(table(*rows))).splitlines() == [
         EIGHT,
         f"  10 runs: 2 earlier weeks, {', '.join(f'2026-W{week} (1)' for week in range(41, 49))}",
         "  10 measured",
         "  received, last: 100.00 tok/s in 2026-W48",
         "  | 2026-W48: engine 0.5.6 → 0.5.7",
     ]
-    assert series.text(series.listed(table())) == "no series\n"
+    assert text.series(series.listed(table())) == "no series\n"
 
 
 def test_series_are_chosen_by_words_of_their_keys():

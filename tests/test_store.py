@@ -170,6 +170,14 @@ def test_a_series_is_read_without_requests(results: Path, where: Path):
     assert pdkit.store.open(where).points(RECEIVED).height == 3
 
 
+def test_a_store_within_what_is_read_is_not_read(where: Path, tmp_path: Path):
+    night(tmp_path, 64.0)  # a log at the top: what lies below is read with it
+    stored(tmp_path, where, week="2026-W48")
+    again = stored(tmp_path, where, week="2026-W48")
+    assert outcomes(again) == ["known"]
+    assert len(pdkit.store.open(where).contents.live[0].sources) == 1
+
+
 # --- nothing twice --------------------------------------------------------------------------------------------------
 
 
@@ -609,10 +617,21 @@ def test_ls_show_and_series(results: Path, where: Path):
     assert "received, last: 51.12 tok/s in 2026-W47" in series
 
 
+def test_no_name_from_a_log_steers_the_terminal(where: Path, tmp_path: Path):
+    write(tmp_path / "in/\x1b[31mred/bench.log", log(arguments={"model": "m\x1b[2J\r\nevil"}))
+    said = [
+        pdkit_("ingest", tmp_path / "in", "--store", where, "--week", "2026-W48"),
+        pdkit_("series", "--store", where),
+    ]
+    said += [pdkit_("store", "ls", "--store", where)]
+    assert all(one.exit_code == 0 for one in said)
+    assert not any("\x1b" in one.output or "\r" in one.output for one in said)
+
+
 def test_rejudge_and_vacuum_say_what_they_did(results: Path, where: Path, tmp_path: Path):
     pdkit_("ingest", results, "--store", where)
     bounds = write(tmp_path / "bounds.toml", ["[PD110]", "refuse = { below = 1.5 }"])
-    lines = pdkit_("rejudge", "--store", where, "--thresholds", bounds).output.splitlines()
+    lines = pdkit_("rejudge", "--store", where, "--thresholds", bounds).stdout.splitlines()
     assert lines[0] == "results/2026-11-09, 8 users: measured, with doubts → no measured result (PD110)"
     assert lines[-1].endswith("3 experiments judged; 2 verdicts changed")
     assert pdkit_("store", "vacuum", "--store", where, "--grace", "0").output.startswith("15 files removed, ")

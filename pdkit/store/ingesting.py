@@ -84,7 +84,7 @@ def ingest(
         PdkitError: a path that does not exist, a week that is none, or a place that is no store.
     """
     given, used = None if week is None else week_given(week), ruling or Ruling()
-    groups = units(found(paths))
+    groups = units(file for file in found(paths) if not place.holds(file.source.path))
     before = founded(place)
     left = []
     for unit in groups:

@@ -62,6 +62,9 @@ class Place(Protocol):
     def delete(self, names: Iterable[str]) -> None:
         """Remove objects; one that is gone already is no matter."""
 
+    def holds(self, file: Path) -> bool:
+        """Whether a file on disk is one of its objects."""
+
 
 def place(where: str | Path, options: Mapping[str, str] | None = None) -> Place:
     """The folder or the place in an object store that a path or an address names.
@@ -140,6 +143,10 @@ class Folder:
                 except OSError:  # not empty, or somebody writes there
                     break
 
+    def holds(self, file: Path) -> bool:
+        """Whether it lies below the folder."""
+        return self.path.resolve() in file.resolve().parents
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
         try:
@@ -204,6 +211,10 @@ class Bucket:
         with self._asking():
             for name in names:
                 obstore.delete(self._store, name)
+
+    def holds(self, file: Path) -> bool:  # noqa: ARG002 # as a folder may
+        """Nothing on disk is."""
+        return False
 
     @property
     def _store(self) -> "ObjectStore":

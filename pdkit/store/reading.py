@@ -56,6 +56,11 @@ class Store:
         whole = of_series.with_whole_keys(self._once(rows), self.contents.keys)
         return of_series.in_time(of_series.chosen(whole, series))
 
+    def runs_of(self, entry: Stored) -> pl.DataFrame:
+        """The runs of one experiment, also those that another one shows."""
+        names = [kept.name for kept in entry.judged.files if kept.table == "runs"]
+        return of_series.in_time(collected(self.place.scan(names, RUNS), self.place))
+
     def _once(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Every run once: of experiments that share it, by that which says most of it, knows best when, is newest.
 
