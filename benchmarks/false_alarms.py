@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from pdkit import stats
-from pdkit.compare import called_by
+from pdkit.compare.call import called_by
 
 _Random = np.random.Generator
 _Test = Callable[[_Random, float], bool]  # whether sides are called different, the second so many times as slow
