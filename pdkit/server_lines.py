@@ -19,12 +19,13 @@ ACCESS = " HTTP/"
 _STATUS = r' HTTP/[0-9.]+" ([0-9]{3})'
 _TURNED_AWAY = ("429", "503")  # a full queue, or no server that takes requests
 _IN_ORDER = ("kind", "metric", "name", "rank", "subject", "value", "text")
-_FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
+_DIGITS = 12  # of a mean: the last of a float's 16 depend on the order in which threads add
+FAR_CHARS = 2 * KEPT_CHARS  # of a line that is kept until its beginning is quoted
 
 
-def own_text(*, chars: int | None = None) -> pl.Expr:
-    """`text`, or its beginning, in memory of its own: what is kept as it was read keeps the file around it too."""
-    return pl.format("{}", pl.col("text").str.slice(0, chars)).alias("text")
+def own_text() -> pl.Expr:
+    """`text` in memory of its own: a line that is kept as it was read keeps the piece of the file around it too."""
+    return pl.format("{}", "text").alias("text")
 
 
 def clocked(second: pl.Expr) -> pl.Expr:
@@ -75,7 +76,7 @@ def per_second(readings: pl.LazyFrame, *by: str, keys: Iterable[str]) -> pl.Lazy
         .group_by("second", *by, "key")
         .agg(
             value.min().alias("value_min"),
-            value.mean().alias("value_mean"),
+            value.mean().round_sig_figs(_DIGITS).alias("value_mean"),
             value.max().alias("value_max"),
             pl.len().cast(pl.Int64).alias("n"),
             pl.col("line").min().cast(pl.Int64).alias("source_line"),
@@ -91,7 +92,7 @@ def happened(lines: pl.LazyFrame) -> pl.LazyFrame:
     that a line says; where they add up, the key has to be finer.
     """
     told = lines.filter(pl.col("kind").is_not_null()).with_columns(
-        pl.coalesce("key", pl.col("line").cast(pl.String)).alias("key"), own_text(chars=_FAR_CHARS)
+        pl.coalesce("key", pl.col("line").cast(pl.String)).alias("key"), own_text()
     )
     first = pl.col("line").arg_min()
     return told.group_by("kind", "key").agg(

@@ -7,7 +7,18 @@ import polars as pl
 
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
-from pdkit.server_lines import ANSWER, STAMP, answers, clocked, happened, own_text, per_second, placed, quoted_texts
+from pdkit.server_lines import (
+    ANSWER,
+    FAR_CHARS,
+    STAMP,
+    answers,
+    clocked,
+    happened,
+    own_text,
+    per_second,
+    placed,
+    quoted_texts,
+)
 from pdkit.source import Question, Source
 
 _RANKS = r"(?:[.,]\d+)?(?: [A-Z_]+\d+)*"
@@ -120,7 +131,9 @@ _SETTINGS = {name: rf"server_args=.*?\b{word}'?[=:] ?('[^']*'|[^\s,)}}]+)" for w
 _LABELLED = r"^(?:([A-Za-z0-9][\w.-]*)\s+[|│] |\[pod/([^\]]+)\] )"
 _LABEL = pl.coalesce(pl.col("text").str.extract(_LABELLED, group) for group in (1, 2))
 _SIGN = "(?:Prefill|Decode) (?:batch|transfer failed)|server_args=|max_total_num_tokens=|fired up and ready"
+_SAYS = "says"  # stands among the events for a line that tells of settings
 _SETTING_WORDS = "server_args=|max_total_num_tokens=|KV Cache is allocated|KV cache allocated|Load weight end"
+_SAYING = {_SAYS: _SETTING_WORDS}
 _NOTHING = ("None", "null", "auto")
 
 
@@ -167,15 +180,14 @@ def _of_one(ask: Question, whose: pl.Expr) -> Question:
 
 def _read(source: Source, instance: str, whose: pl.Expr) -> Evidence:
     """What one server of the file says."""
-    samples, events, answered, settings = (
-        source.asked(_of_one(ask, whose)) for ask in (_samples, _events, _answers, _settings)
-    )
+    samples, told, answered = (source.asked(_of_one(ask, whose)) for ask in (_samples, _told, _answers))
+    events, said = told.filter(pl.col("kind") != _SAYS), told.filter(pl.col("kind") == _SAYS)
     damaged, samples = samples.filter(pl.col("metric") == _DAMAGED), samples.filter(pl.col("metric") != _DAMAGED)
     year = next((f"{clock.year}" for clock in samples["second"].drop_nulls()), None)
     seen = {
         "samples": samples,
         "events": pl.concat([_once_ready(_dated(quoted_texts(events), year)), answered], how="diagonal"),
-        "settings": settings,
+        "settings": _settings(said),
     }
     sides = sorted({side for frame in seen.values() if "role" in frame for side in frame["role"].drop_nulls().unique()})
     role = sides[0] if len(sides) == 1 else None if sides else "colocated"
@@ -233,18 +245,28 @@ def _batches(lines: pl.LazyFrame) -> pl.LazyFrame:
     return lines.filter(text.str.contains(_BATCH), ~text.str.contains(_HEALTH_CHECK, literal=True))
 
 
-def _events(lines: pl.LazyFrame) -> pl.LazyFrame:
+def _told(lines: pl.LazyFrame) -> pl.LazyFrame:
+    """What happened, each thing once, and as kind `says` the lines that tell of settings, once for all ranks."""
     text, kind = pl.col("text"), pl.col("kind")
-    kinds = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in _KINDS.items())
-    chosen = _stamped(lines.filter(text.str.contains(_EVENT_WORDS))).with_columns(kinds.alias("kind"))
+    kinds = pl.coalesce(
+        pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in (_KINDS | _SAYING).items()
+    )
+    chosen = _stamped(lines.filter(text.str.contains(f"{_EVENT_WORDS}|{_SETTING_WORDS}"))).with_columns(
+        kinds.alias("kind")
+    )
     own_clock = text.str.extract_groups(_GLOG)
     of_engine = pl.concat_str(own_clock.struct.field("1"), own_clock.struct.field("2"), separator=" ")
     second = pl.coalesce(pl.when(kind.is_in(_OF_ENGINE)).then(of_engine), "second")
     subject = pl.coalesce(text.str.extract(pattern) for pattern in _SUBJECTS)
-    key = pl.when(kind.is_in(_A_ROOM)).then(pl.col("subject")).when(kind == "transport_error").then(pl.col("second"))
+    key = (
+        pl.when(kind.is_in(_A_ROOM)).then(pl.col("subject"))
+        .when(kind == "transport_error").then(pl.col("second"))
+        .when(kind == _SAYS).then(text.str.replace(rf"\[{STAMP}[^\]]*\]", ""))
+    )  # fmt: skip
     count = pl.coalesce(*(text.str.extract(pattern).cast(pl.Float64, strict=False) for pattern in _COUNTS), pl.lit(1.0))
+    kept = pl.when(kind == _SAYS).then(text).otherwise(text.str.slice(0, FAR_CHARS))
     told = chosen.with_columns(second.alias("second"), subject.alias("subject"), count.alias("count"))
-    found = happened(told.with_columns(key.alias("key")))
+    found = happened(told.with_columns(key.alias("key"), kept.alias("text")))
     sides = pl.coalesce(pl.when(text.str.contains(pattern)).then(pl.lit(side)) for side, pattern in _SIDES.items())
     return found.with_columns(sides.alias("role")).drop("key")
 
@@ -255,24 +277,29 @@ def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     return answers(chosen).with_columns(pl.lit("http").alias("kind"))
 
 
-def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """What is said of each setting, once a value: every rank says the same."""
+def _damaged(lines: pl.LazyFrame) -> pl.LazyFrame:
     text = pl.col("text")
-    chosen = _stamped(lines.filter(text.str.contains(_SETTING_WORDS)))
+    first = _batches(lines).filter(~text.str.contains(_READING), text.str.contains(_WITHOUT_READING))
+    return first.select(pl.col("line").cast(pl.Int64).alias("source_line"), own_text()).head(_LISTED_LINES + 1)
+
+
+# --- what follows from the whole file -------------------------------------------------------------------------------
+
+
+def _settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """What is said of each setting, once a value."""
+    text = pl.col("text")
     said = [
         pl.coalesce(text.str.extract(pattern, group) for group in range(1, pattern.count(r"(\d+)") + 1 or 2))
         if name == "pool_tok" else text.str.extract(pattern)
         for name, pattern in _SETTINGS.items()
     ]  # fmt: skip
     columns = [value.str.strip_chars("'").alias(name) for name, value in zip(_SETTINGS, said, strict=True)]
-    long = chosen.select("line", "second", *columns).unpivot(
-        list(_SETTINGS), index=["line", "second"], variable_name="name", value_name="text"
+    long = lines.select("source_line", "second", *columns).unpivot(
+        list(_SETTINGS), index=["source_line", "second"], variable_name="name", value_name="text"
     )
     known = long.filter(pl.col("text").is_not_null(), ~pl.col("text").is_in(_NOTHING))
-    first = pl.col("line").arg_min()
-    each = known.group_by("name", "text").agg(
-        pl.col("second").get(first), pl.col("line").min().cast(pl.Int64).alias("source_line")
-    )
+    each = known.sort("source_line").unique(["name", "text"], keep="first", maintain_order=True)
     each = each.with_columns(pl.col("name").str.strip_suffix("_used"))
     # the one argument that says the opposite of its setting
     off = pl.when(pl.col("name") == "prefix_cache").then((pl.col("text") == "False").cast(pl.Float64))
@@ -281,15 +308,6 @@ def _settings(lines: pl.LazyFrame) -> pl.LazyFrame:
     return each.with_columns(
         number.alias("value"), pl.when(number.is_null()).then("text").alias("text"), mode.alias("role")
     )
-
-
-def _damaged(lines: pl.LazyFrame) -> pl.LazyFrame:
-    text = pl.col("text")
-    first = _batches(lines).filter(~text.str.contains(_READING), text.str.contains(_WITHOUT_READING))
-    return first.select(pl.col("line").cast(pl.Int64).alias("source_line"), own_text()).head(_LISTED_LINES + 1)
-
-
-# --- what follows from the whole file -------------------------------------------------------------------------------
 
 
 def _dated(events: pl.DataFrame, year: str | None) -> pl.DataFrame:
