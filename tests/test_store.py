@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
@@ -364,6 +365,20 @@ def test_a_killed_ingest_leaves_a_store_that_reads_and_goes_on(where: Path, tmp_
     assert pdkit.store.open(where).runs().height in (0, 12)  # one manifest speaks of them all
     stored(tmp_path / "in", where)
     assert pdkit.store.open(where).runs().height == 12
+
+
+def test_a_killed_ingest_leaves_no_process_behind(where: Path, tmp_path: Path):
+    for number in range(12):
+        night(tmp_path / f"in/2026-11-{10 + number}", 64.0 + number)
+    killed = started("ingest", tmp_path / "in", "--store", where, "--jobs", "2")
+    until = time.monotonic() + 120
+    while not list(where.rglob("*.parquet")) and time.monotonic() < until:
+        os.sched_yield()
+    workers = psutil.Process(killed.pid).children(recursive=True)
+    killed.kill()
+    killed.wait()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
 
 
 def test_what_no_manifest_names_is_not_there(results: Path, where: Path):

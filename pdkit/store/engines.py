@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -99,8 +100,21 @@ def _executor(engine: Engine, processes: int, apart: bool) -> Iterator[Executor]
             yield pool
     else:
         # spawned: polars' threads do not survive a fork
-        with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=spawn, initializer=_leave_with_parent) as pool:
             yield pool
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it is gone: a killed ingest leaves nobody waiting for work."""
+    threading.Thread(target=_left_alone, daemon=True).start()
+
+
+def _left_alone() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)
 
 
 def _client(address: str) -> "Client":
