@@ -15,6 +15,7 @@ import psutil
 from false_alarms import simulate
 from inputs import LINES_A_SECOND, records, server_pair, sweep
 from nights import REQUESTS_A_RUN, nights
+from weeks import simulate_weeks
 
 ROOT = Path(__file__).parents[1]
 _REPEATS = 3  # the least of three: what the machine can do when nothing else runs
@@ -194,6 +195,19 @@ def statistics(_folder: Path, scale: float) -> None:
     simulate(scale)
 
 
+def weekly(folder: Path, scale: float) -> None:
+    """How often the weekly review is wrong and what it finds; then its page of 500 and of 5,000 runs."""
+    simulate_weeks(scale)
+    pdkit, took = str(Path(sys.executable).parent / "pdkit"), []
+    for runs in (round(500 * scale), round(5_000 * scale)):
+        home, kept = folder / str(runs), folder / f"store-{runs}"
+        shell(pdkit, "ingest", str(nights(home, runs=runs)), "--store", str(kept), repeats=1)
+        took.append(shell(pdkit, "report", "weekly_review", "--store", str(kept), "--out", str(home)))
+        page = home / "weekly_review.html"
+        print(f"weekly review of {runs:,} runs: {took[-1]:.2f} s, a page of {page.stat().st_size / 1e6:.2f} MB")
+    print(f"  {took[1] / took[0]:.2f} times as long for ten times the runs")
+
+
 _EMPTY = """{"cells": [], "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
 "language_info": {"name": "python"}}, "nbformat": 4, "nbformat_minor": 5}"""
 _ALL: dict[str, Callable[[Path, float], None]] = {
@@ -205,6 +219,7 @@ _ALL: dict[str, Callable[[Path, float], None]] = {
     "check": check,
     "store": store,
     "statistics": statistics,
+    "weekly": weekly,
 }
 
 

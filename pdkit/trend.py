@@ -111,7 +111,8 @@ def _squares(values: Iterable[float]) -> float:
 class Point:
     """One week of a series under one configuration: the mean of its runs with their range; None where none counts.
 
-    `refused` are runs without a measured result, `unverified` those of which nothing shows that text came back.
+    `refused` are runs without a measured result, `unverified` those of which nothing shows that text came back; `side`
+    is 1 above the limits and -1 below, where that counts.
     """
 
     week: str
@@ -124,7 +125,7 @@ class Point:
     refused: int
     unverified: int
     refused_by: tuple[str, ...] = ()
-    is_outside: bool = False
+    side: int = 0
 
     @property
     def is_gap(self) -> bool:

@@ -191,3 +191,13 @@ def test_values_that_are_all_alike_are_one_mode_and_few_values_none():
     assert stats.modes([5.0] * 400) == 1
     assert stats.modes(drawn(100, 200, n=99)) is None
     assert stats.modes([0.0] * 400) is None
+
+
+def test_two_weeks_take_the_spread_of_the_weeks_before_them():
+    """Logarithms -1, 0, 1 against 2 and 2: difference 2, pooled variance 2/3, error √(2/3 · (1/3 + 1/2)) = 0.745."""
+    found = stats.pooled_interval([math.exp(-1), 1.0, math.exp(1)], [math.exp(2), math.exp(2)])
+    assert found is not None
+    assert math.log(found.ratio) == pytest.approx(2)
+    assert found.half_width == pytest.approx(3.1824 * 0.74536, rel=1e-4)  # t of three degrees of freedom
+    assert stats.pooled_interval([1.0], [2.0]) is None
+    assert stats.pooled_interval([1.0, 2.0], [0.0]) is None

@@ -31,6 +31,7 @@ _LEAST_SPAN = 0.1  # of the axis, as a share of the numbers: what moves by a hun
 _LABELS = 5  # weeks that the axis names
 _LINE_CHARS = 40  # of a series' name above its panel
 _BAND, _GOAL, _NOTE = "#dbeafe", "#0f766e", "#86198f"
+_SHAPES = {0: "circle", 1: "triangle-up", -1: "triangle-down"}
 _TOLD = [
     alt.Tooltip("week:N", title="Week"),
     alt.Tooltip("value:Q", title="Mean of its runs", format=",.2f"),
@@ -40,8 +41,8 @@ _TOLD = [
     alt.Tooltip("doubts:Q", title="With doubts"),
 ]
 _KEY = (
-    "Dots: means of a week's runs, bars: their range; hollow: with doubts; black: outside the limits (band). Crosses: "
-    "runs without a measured result. Dashed: what changed, by letter; dotted: notes, by number."
+    "Dots: means of a week's runs, bars: their range; hollow: with doubts; triangles: outside the limits (band). "
+    "Crosses: runs without a measured result. Dashed: what changed, by letter; dotted: notes, by number."
 )
 
 
@@ -50,7 +51,7 @@ def series_over_weeks(trends: OverWeeks) -> Picture:
     """Each panel is a series: a dot is the mean of a week's runs, the bar through it their range.
 
     The band is where weeks lie if nothing changed: the mean of the baseline weeks ± 2.66 times their mean moving range.
-    Black dots are outside of it; two of them in a row are an alarm, one is not. A week whose runs were refused is a
+    Triangles are outside of it; two of them in a row are an alarm, one is not. A week whose runs were refused is a
     cross at the foot and a gap in the line, and so is a week without a run, which has no cross. A line never leads
     over a change of configuration. Axes do not begin at 0: the question is what moved.
     """
@@ -189,6 +190,7 @@ def _points(one: Drawn, place: dict[str, int], x: alt.X, y: alt.Y, low: float) -
         )
         yield dots.mark_point(size=34, filled=True, opacity=1, strokeWidth=1.5).encode(
             y=y,
+            shape=alt.Shape("shape:N", scale=None, legend=None),
             fill=alt.Fill("fill:N", scale=None, legend=None),
             stroke=alt.Stroke("colour:N", scale=None, legend=None),
         )
@@ -202,10 +204,11 @@ def _points(one: Drawn, place: dict[str, int], x: alt.X, y: alt.Y, low: float) -
 
 
 def _row(point: Point, at: int) -> dict[str, Any]:
-    colour = INK if point.is_outside else RECEIVED
+    colour = INK if point.side else RECEIVED
     return {
         "at": at, "week": point.week, "value": point.value, "low": point.low, "high": point.high, "runs": point.runs,
         "doubts": point.doubts, "colour": colour, "fill": "white" if point.doubts else colour,
+        "shape": _SHAPES[point.side],
         "why": f"{plural(point.refused, 'run')}: {', '.join(point.refused_by)}" if point.refused else "",
     }  # fmt: skip
 

@@ -394,17 +394,20 @@ def _call(
 
 def _with_outside(points: tuple[Point, ...], call: Call) -> tuple[Point, ...]:
     """The points that an alarm rests on, and this week's where it is outside for the first time."""
-    out = (
-        {week.week for week in call.recent} if call.walk.is_alarm else {call.weeks[-1].week} if call.outside else set()
+    rests = call.recent if call.walk.is_alarm else call.weeks[-1:]
+    out, limits, last = {week.week for week in rests}, call.walk.limits, points[-1].segment
+    return tuple(
+        replace(point, side=limits.side(point.value))
+        if limits and point.value is not None and point.week in out and point.segment == last
+        else point
+        for point in points
     )
-    last = points[-1].segment
-    return tuple(replace(point, is_outside=point.week in out and point.segment == last) for point in points)
 
 
 def _kin(one: Series, every: Iterable[Series], weeks: Sequence[str]) -> str:
     """Of a series that began within the weeks shown: an older one that differs in one part, and in which."""
     first = one.points[0].week
-    if first == weeks[0] or not one.points:
+    if first == weeks[0]:
         return ""
     mine = dict(part.split("=", 1) for part in one.key.split("; "))
     for other in every:

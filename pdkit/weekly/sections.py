@@ -8,7 +8,7 @@ import polars as pl
 from pdkit import __version__
 from pdkit.compare import percent
 from pdkit.metrics import METRICS
-from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Verdict
+from pdkit.results import CLAIMED, DOUBTS, MEASURED, NO_RESULT, UNVERIFIED, Verdict
 from pdkit.rules import CHECKS
 from pdkit.tables.findings import sentence
 from pdkit.tables.layout import (
@@ -32,7 +32,7 @@ from pdkit.weekly.review import Change, Review, Series
 _TOP = 3
 _NAMED = 4  # series in one sentence; of more, how many
 _SOON_DAYS = 14  # before a waiver ends
-_FINDINGS_SHOWN = 12
+_FINDINGS_SHOWN, _FINDINGS_FOLDED = 12, 60  # of more the page would be of findings
 
 
 # --- the week in a minute -------------------------------------------------------------------------------------------
@@ -43,7 +43,12 @@ def in_a_minute(review: Review) -> Section:
     verdict = _worst(review)
     made = "SYNTHETIC DATA: the logs of these weeks were made by a program, not recorded." if review.synthetic else ""
     banner = Banner(headline(review), verdict, tuple(_counts(review).items()), (), made)
-    return Section("verdict", (banner, *(Words(text, label) for label, text in lines(review))))
+    first = [task.text.partition(" Next: ")[0] for task in list(tasks(review))[:_TOP]]
+    parts = [Words(text, label) for label, text in lines(review)]
+    if first:
+        said = " ".join(f"{number}. {sentence(text)}" for number, text in enumerate(first, 1))
+        parts.append(Words(f"{said} Next steps: see Top three.", "Look first"))
+    return Section("verdict", (banner, *parts))
 
 
 def headline(review: Review) -> str:
@@ -68,13 +73,21 @@ def lines(review: Review) -> Iterator[tuple[str, str]]:
         yield label, _named(found, _moved) if found else "none"
     lost = [*review.unmeasured, *review.absent]
     yield "Not measured", _named(lost, _why_lost) if lost else "none: every series of these weeks has a value"
-    unknown = review.of("can't tell")
-    yield "Can't tell", _named(unknown, lambda one: one.call.why if one.call else "") if unknown else "none"
+    yield "Can't tell", "; ".join(_unknown_said(review)) or "none"
     same = len(review.of("same"))
     yield "Same", f"{same} of {len(review.series)} series" if same else "none is surely the same"
-    todo = list(tasks(review))[:_TOP]
-    if todo:
-        yield "Look first", " ".join(f"{number}. {task.text}" for number, task in enumerate(todo, 1))
+
+
+def _unknown_said(review: Review) -> Iterator[str]:
+    """Those with weeks enough by name; of the others how many there are."""
+    found = review.of("can't tell")
+    known = [one for one in found if one.call and one.call.interval]
+    if known:
+        yield _named(known, lambda one: one.call.why if one.call else "")
+    young = len(found) - len(known)
+    if young:
+        more = f"{young} more" if known else f"{young}"
+        yield f"{more} with fewer than {LEAST_WEEKS} measured weeks as they are now"
 
 
 def _worst(review: Review) -> Verdict:
@@ -157,9 +170,18 @@ def coverage(review: Review) -> Section:
     if review.common:
         parts.append(Words(f"{'; '.join(review.common)}.", "All series"))
     parts.append(Table("Coverage", _COVERAGE, tuple(found), wide=True))
-    parts.extend(_refusals(review))
     parts.extend(_kin(review))
     return Section("coverage", tuple(parts))
+
+
+def no_measured_result(review: Review) -> Section:
+    """Why runs of this week have no measured result, with rules and lines; or that all have one."""
+    lost = sum(one.covered.refused + one.covered.missing for one in review.series)
+    if not lost:
+        return Section("no_measured_result", (Words("No run of this week was refused, and none is missing."),))
+    planned = sum(one.covered.planned for one in review.series)
+    said = f"{lost} of {plural(planned, 'run')}. Nothing that was printed for them enters a series."
+    return Section("no_measured_result", (Words(said), *_refusals(review)))
 
 
 def _covered_row(one: Series) -> Row:
@@ -174,22 +196,29 @@ def _covered_row(one: Series) -> Row:
     )
 
 
-def _refusals(review: Review) -> Iterator[Fold]:
-    """What the rules say of runs without a measured result, each sentence once with the first line behind it."""
+def _refusals(review: Review) -> Iterator[Part]:
+    """What the rules say, each sentence once with the first line behind it."""
     labels = {one.key: one.label for one in review.series}
     told: dict[tuple[str, str, str], list[str]] = {}
-    for rule, said, lines_, key in review.findings.select("rule", "sentence", "lines", "series_key").iter_rows():
-        told.setdefault((labels.get(key, key), rule, said), []).extend(lines_ or [])
+    for rule, said, places, key in review.findings.select("rule", "sentence", "lines", "series_key").iter_rows():
+        told.setdefault((rule, labels.get(key, key), said), []).extend(places or [])
     rows = tuple(
         (Cell(rule, "head"), Cell(label), Cell(sentence(said)), Cell(places[0] if places else "–", "code"))
-        for (label, rule, said), places in told.items()
+        for (rule, label, said), places in sorted(told.items())
     )
-    if rows:
-        columns = (Column("Rule"), Column("Series"), Column("What is wrong"), Column("First line"))
-        table = Table("Why there is no measured result", columns, (Group("", rows[:_FINDINGS_SHOWN]),))
-        left = len(rows) - _FINDINGS_SHOWN
-        more = (Words(f"{left} more; `pdkit store show` lists them."),) if left > 0 else ()
-        yield Fold("Why there is no measured result", (table, *more), open=len(rows) <= _TOP)
+    if not rows:
+        return
+    columns = (
+        Column("Rule"),
+        Column("Series"),
+        Column("What is wrong", f"figures as printed: {CLAIMED}"),
+        Column("First line"),
+    )
+    yield Table("Why there is no measured result", columns, (Group("", rows[:_FINDINGS_SHOWN]),))
+    if more := rows[_FINDINGS_SHOWN : _FINDINGS_SHOWN + _FINDINGS_FOLDED]:
+        yield Fold(plural(len(more), "more finding"), (Table("More findings", columns, (Group("", more),)),))
+    if left := len(rows[_FINDINGS_SHOWN + _FINDINGS_FOLDED :]):
+        yield Words(f"{left:,} more findings are left out here; `pdkit store show EXPERIMENT` prints them.")
 
 
 def _kin(review: Review) -> Iterator[Words]:

@@ -23,9 +23,7 @@ def _markdown(review: Review) -> Iterator[str]:
     yield ""
     if review.synthetic:
         yield from (_SYNTHETIC, "")
-    for label, text in lines(review):
-        if label != "Look first":
-            yield f"- **{label}**: {_plain(text)}"
+    yield from (f"- **{label}**: {_plain(text)}" for label, text in lines(review))
     todo = list(tasks(review))[:_TOP]
     if todo:
         yield ""
