@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pdkit.errors import PdkitError, one_of
+from pdkit.toml import read_toml, tables_of
 
 Precision = Literal["fp32", "bf16", "fp8", "int8", "fp4", "int4"]
 BYTES_PER_VALUE: Mapping[Precision, float] = {"fp32": 4, "bf16": 2, "fp8": 1, "int8": 1, "fp4": 0.5, "int4": 0.5}
@@ -399,19 +399,12 @@ def read_machines(path: str | Path) -> Machines:
 
 
 def _machines(file: Path) -> Machines:
-    if not file.is_file():
-        raise PdkitError(f"{file}: no such file of GPUs and models")
-    try:
-        said = tomllib.loads(file.read_text("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise PdkitError(f"{file}: not valid TOML ({problem}); a GPU is a table, `[[gpu]]`") from problem
-    for name, tables in said.items():
+    said = read_toml(file, what="file of GPUs and models", form="a GPU is a table, `[[gpu]]`")
+    for name in said:
         if name not in ("gpu", "model"):
             raise one_of(str(file), name, ["gpu", "model"])
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise PdkitError(f"{file}: {name} is no list of tables; write `[[{name}]]` above each")
-    gpus = tuple(_gpu(f"{file}: gpu {number}", table) for number, table in enumerate(said.get("gpu", []), 1))
-    models = tuple(_model(file, number, table) for number, table in enumerate(said.get("model", []), 1))
+    gpus = tuple(_gpu(f"{file}: gpu {number}", table) for number, table in enumerate(tables_of(file, said, "gpu"), 1))
+    models = tuple(_model(file, number, table) for number, table in enumerate(tables_of(file, said, "model"), 1))
     return Machines(gpus, models)
 
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
@@ -13,6 +12,7 @@ from pdkit.errors import PdkitError, one_of
 from pdkit.parts import register_checks
 from pdkit.results import Severity
 from pdkit.rules import CHECKS, Bound, Check
+from pdkit.toml import read_toml, tables_of
 
 _SIDES = {"below": "low", "above": "high"}  # `below = 0.9` fails what is less
 _INSTEAD = "instead_of"
@@ -44,20 +44,9 @@ def read_thresholds(path: str | Path) -> dict[str, dict[Severity, Bound]]:
         PdkitError: no such file, not TOML, or a rule, severity or bound that is not known.
     """
     file = Path(path)
-    said = _toml(file, "thresholds", "a rule is a table, `[PD110]`")
-    return {rule: _bounds(file, rule, severities) for rule, severities in said.items()}
-
-
-def _toml(file: Path, what: str, form: str) -> dict[str, Any]:
-    """The file's tables; the rules are known from here on."""
-    if not file.is_file():
-        raise PdkitError(f"{file}: no such {what} file")
-    try:
-        said = tomllib.loads(file.read_text("utf-8-sig"))  # Windows' editors put a mark before it
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise PdkitError(f"{file}: not valid TOML ({problem}); {form}") from problem
+    said = read_toml(file, what="thresholds file", form="a rule is a table, `[PD110]`")
     register_checks()
-    return said
+    return {rule: _bounds(file, rule, severities) for rule, severities in said.items()}
 
 
 def _bounds(file: Path, rule: str, severities: Any) -> dict[Severity, Bound]:
@@ -130,12 +119,11 @@ def read_waivers(path: str | Path, *, today: date | None = None) -> tuple[Waiver
         PdkitError: no such file, not TOML, an unknown rule or key, or a waiver that is not whole or has expired.
     """
     file = Path(path)
-    said = _toml(file, "waivers", "a waiver is a table, `[[waiver]]`")
+    said = read_toml(file, what="waivers file", form="a waiver is a table, `[[waiver]]`")
+    register_checks()
     if unknown := next((name for name in said if name != "waiver"), None):
         raise one_of(str(file), unknown, ["waiver"])
-    tables = said.get("waiver", [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise PdkitError(f"{file}: waiver is no list of tables; write `[[waiver]]` above each")
+    tables = tables_of(file, said, "waiver")
     day = today or datetime.now(UTC).date()
     waivers = tuple(_waiver(f"{file}: waiver {number}", table, day) for number, table in enumerate(tables, 1))
     for first, second in _twice(waivers):

@@ -11,7 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "pdkit"
 
 FLOORS = [
-    ("errors", "units", "source"),
+    ("errors",),
+    ("units", "source", "toml"),
     ("metrics", "evidence", "machines", "fitting", "signals"),
     ("results", "windows", "limits"),
     ("rules", "parts", "server_lines", "served", "casebook", "copies"),

@@ -56,6 +56,14 @@ def manifest(
     return "\n\n".join([f"# synthetic: see SOURCES.md of the case\n{head}", level, *named]) + "\n"
 
 
+def client_files(
+    label: str, run: Run, *, load: str, folder: str = "logs", topology: str = "colocated"
+) -> dict[str, str]:
+    """The client's log and its manifest, where no server left one."""
+    said = manifest(label, run, load=load, files={"bench.log": "client"}, topology=topology)
+    return {f"{folder}/bench.log": log(run), f"{folder}/sweep.toml": said}
+
+
 _UTC = "%Y-%m-%dT%H:%M:%SZ"
 
 

@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.dont_write_bytecode = True  # no __pycache__ among the logs
 
-from _made import MODEL, lasting, log, manifest, paced  # noqa: E402
+from _made import MODEL, client_files, lasting, paced  # noqa: E402
 from _synthetic import Request, Run, closed_loop, empty, keep  # noqa: E402
 
 USERS, PROMPTS, INPUT_TOK = 16, 240, 512
@@ -38,11 +38,7 @@ def run() -> Run:
 
 def files() -> dict[str, str]:
     """The client's log and its manifest."""
-    made = run()
-    said = manifest(
-        "Chat mix behind a router", made, load=f"concurrency = {USERS}", files={"bench.log": "client"}, topology="2p2d"
-    )
-    return {"logs/bench.log": log(made), "logs/sweep.toml": said}
+    return client_files("Chat mix behind a router", run(), load=f"concurrency = {USERS}", topology="2p2d")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.dont_write_bytecode = True  # no __pycache__ among the logs
 
-from _made import MODEL, lasting, log, manifest, paced  # noqa: E402
+from _made import MODEL, client_files, lasting, paced  # noqa: E402
 from _synthetic import Run, keep  # noqa: E402
 
 INPUT_TOK = 512
@@ -39,14 +39,10 @@ def run(name: str) -> Run:
 
 def files() -> dict[str, str]:
     """One folder a rate."""
-    made = {name: run(name) for name in LEVELS}
-    found = {f"logs/{name}/bench.log": log(one) for name, one in made.items()}
-    return found | {
-        f"logs/{name}/sweep.toml": manifest(
-            f"Arrivals, {name}", one, load=f"request_rate = {LEVELS[name][0]}", files={"bench.log": "client"}
-        )
-        for name, one in made.items()
-    }
+    found = {}
+    for name, (rate, *_) in LEVELS.items():
+        found |= client_files(f"Arrivals, {name}", run(name), load=f"request_rate = {rate}", folder=f"logs/{name}")
+    return found
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.dont_write_bytecode = True  # no __pycache__ among the logs
 
-from _made import MODEL, lasting, log, manifest, paced  # noqa: E402
+from _made import MODEL, client_files, lasting, paced  # noqa: E402
 from _synthetic import Request, Run, closed_loop, keep  # noqa: E402
 
 USERS, PROMPTS, INPUT_TOK = 64, 96, 512
@@ -33,9 +33,7 @@ def run() -> Run:
 
 def files() -> dict[str, str]:
     """The client's log and its manifest."""
-    made = run()
-    said = manifest("Capacity run", made, load=f"concurrency = {USERS}", files={"bench.log": "client"})
-    return {"logs/bench.log": log(made), "logs/sweep.toml": said}
+    return client_files("Capacity run", run(), load=f"concurrency = {USERS}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.dont_write_bytecode = True  # no __pycache__ among the logs
 
-from _made import MODEL, lasting, log, manifest, paced  # noqa: E402
+from _made import MODEL, client_files, lasting, paced  # noqa: E402
 from _synthetic import Request, Run, closed_loop, keep  # noqa: E402
 
 BY_CLAIM, BY_TEXT = 2.84, 1.78  # the second server ahead, then the first one
@@ -58,13 +58,10 @@ def files() -> dict[str, str]:
     ratio = made["second"].duration_s / made["first"].duration_s
     # what the client needs besides serving does not scale: the last milliseconds are waiting for the end of the run
     made["second"] = replace(made["second"], duration_s=made["second"].duration_s * BY_TEXT / ratio)
-    found = {f"logs/{name}/bench.log": log(one) for name, one in made.items()}
-    return found | {
-        f"logs/{name}/sweep.toml": manifest(
-            f"The {name} server", one, load=f"concurrency = {USERS}", files={"bench.log": "client"}
-        )
-        for name, one in made.items()
-    }
+    found = {}
+    for name, one in made.items():
+        found |= client_files(f"The {name} server", one, load=f"concurrency = {USERS}", folder=f"logs/{name}")
+    return found
 
 
 if __name__ == "__main__":
