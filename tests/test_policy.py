@@ -168,7 +168,7 @@ def test_a_file_without_waivers_waives_nothing(tmp_path):
 
 
 WRONG_WAIVERS = {
-    "no such rule": (waiver(rule='"PD588"'), "waiver 1: rule: 'PD588' is not known; did you mean PD508?"),
+    "no such rule": (waiver(rule='"PD5O8"'), "waiver 1: rule: 'PD5O8' is not known; did you mean PD508?"),
     "no such key": (waiver(owners='"ada"'), "waiver 1: 'owners' is not known; did you mean owner?"),
     "another table": ("[[waivers]]\n", "'waivers' is not known; did you mean waiver?"),
     "one table": ("[waiver]\nrule = 'PD508'\n", "waiver is no list of tables; write `[[waiver]]` above each"),
