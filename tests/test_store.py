@@ -644,7 +644,7 @@ def test_no_name_from_a_log_steers_the_terminal(where: Path, tmp_path: Path):
 
 
 def test_rejudge_and_vacuum_say_what_they_did(results: Path, where: Path, tmp_path: Path):
-    pdkit_("ingest", results, "--store", where)
+    assert pdkit_("ingest", results, "--store", where).exit_code == 0
     bounds = write(tmp_path / "bounds.toml", ["[PD110]", "refuse = { below = 1.5 }"])
     lines = pdkit_("rejudge", "--store", where, "--thresholds", bounds).stdout.splitlines()
     assert lines[0] == "results/2026-11-09, 8 users: measured, with doubts → no measured result (PD110)"
