@@ -213,6 +213,11 @@ def test_a_page_that_leaves_the_house_names_neither_store_nor_folder(home):
     assert "weekly-synthetic/" not in text
 
 
+def test_labels_leave_out_what_all_begin_with():
+    keys = ["level=8 users; client=sglang python via sglang", "level=8 users; client=sglang python via sglang-oai"]
+    assert list(labelled(keys)[0].values()) == ["8 users · via sglang", "8 users · via sglang-oai"]
+
+
 def test_labels_hold_what_differs():
     keys = ["model=a; gpu=?; level=8 users", "model=b; gpu=?; level=8 users"]
     labels, common = labelled(keys)
@@ -241,9 +246,9 @@ def test_the_page_says_what_a_reader_looks_for_on_monday(built):
 def test_the_document_for_machines_holds_calls_and_points(built):
     said = json.loads(built.json.read_text("utf-8"))
     words = {series["label"]: series["word"] for series in said["series"]}
-    assert words["1x NVIDIA L4 · colocated · 32 users"] == "slower"
+    assert words["32 users · 1x NVIDIA L4 · colocated"] == "slower"
     assert said["week"] == "2026-W48"
-    assert said["look_at"][0]["task"].startswith("1x NVIDIA L4 · colocated · 32 users: slower")
+    assert said["look_at"][0]["task"].startswith("32 users · 1x NVIDIA L4 · colocated: slower")
 
 
 def test_an_index_lists_every_report_of_a_folder(built):

@@ -29,7 +29,7 @@ _WIDTH, _HEIGHT, _COLUMNS = 232, 96, 2
 _ROOM, _FAR = 0.12, 3.0  # of the axis beyond the numbers; a target further off than so many spans is named, not drawn
 _LEAST_SPAN = 0.1  # of the axis, as a share of the numbers: what moves by a hundredth shall not look as if it leapt
 _LABELS = 5  # weeks that the axis names
-_LINE_CHARS = 40  # of a series' name above its panel
+_LINE_CHARS = 36  # of a series' name above its panel
 _BAND, _GOAL, _NOTE = "#dbeafe", "#0f766e", "#86198f"
 _SHAPES = {0: "circle", 1: "triangle-up", -1: "triangle-down"}
 _TOLD = [
@@ -74,13 +74,14 @@ def _panel(one: Drawn, trends: OverWeeks) -> alt.LayerChart:
     place = {week: at for at, week in enumerate(trends.weeks)}
     x = _weeks_axis(trends.weeks)
     low, high = _domain(one)
-    y = alt.Y("value:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=_values_axis())
+    axis = _values_axis(has_numbers=any(point.value is not None for point in one.points))
+    y = alt.Y("value:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=axis)
     layers = [*_behind(one, place, x, y, (low, high)), *_marks(one, trends, place, x), *_points(one, place, x, y, low)]
     panel = layered(*layers, width=_WIDTH, height=_HEIGHT)
     title = alt.TitleParams(
         text=_wrapped(one.label), subtitle=[_said(one, (low, high))], fontSize=11, color=INK, subtitleFontSize=11,
         subtitleColor=REFUSED if one.said.startswith(("slower", "not measured")) else QUIET, anchor="start", offset=6,
-        frame="bounds", limit=PAGE_PX / 2 - 20,
+        frame="bounds", limit=PAGE_PX / 2 - 40,
     )  # fmt: skip
     return panel.properties(title=title)
 
@@ -112,8 +113,11 @@ def _weeks_axis(weeks: Sequence[str]) -> alt.X:
     return alt.X("at:Q", scale=alt.Scale(domain=[-0.6, len(weeks) - 0.4], nice=False, zero=False), axis=axis)
 
 
-def _values_axis() -> alt.Axis:
-    return alt.Axis(title=None, tickCount=4, labelFontSize=10, minExtent=38, maxExtent=38, domain=False, ticks=False)
+def _values_axis(*, has_numbers: bool) -> alt.Axis:
+    return alt.Axis(
+        title=None, tickCount=4, labelFontSize=10, minExtent=38, maxExtent=38, domain=False, ticks=False,
+        labels=has_numbers, grid=has_numbers,
+    )  # fmt: skip
 
 
 def _domain(one: Drawn) -> tuple[float, float]:

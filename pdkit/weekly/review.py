@@ -1,9 +1,10 @@
 """One week of a store, series by series: what was covered, what moved, what changed under it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from string import ascii_uppercase
@@ -31,6 +32,7 @@ CHARTS_SHOWN = 24  # of the series with most to say; all are in the tables
 HEADLINE = next(iter(CALLED))
 _ENGINE = "engine "  # a mark that leaves a series what it is: how an engine does is what is asked
 _BELIEVED = (MEASURED, DOUBTS)
+_FIRST = ("model", "level")  # of a label: what most readers look for
 _COUNTS = ("planned", "measured", "doubts", "unverified", "refused", "missing")
 
 
@@ -95,15 +97,17 @@ class Series:
     @property
     def word(self) -> str:
         """`slower`, `same within 3 %`, `not measured`."""
-        return self.call.verdict if self.call else "not measured"
+        if self.call:
+            return self.call.verdict
+        return "not measured" if self.covered.planned else "no run this week"
 
     @property
     def rank(self) -> tuple[int, float, str]:
         """What a reader looks at first has the lowest."""
         call = self.call
         if call is None:
-            return (2 if self.covered.planned else 5, 0.0, self.label)
-        order = {"slower": 0, "faster": 1, "can't tell": 4, "same": 6}[call.word]
+            return (2 if self.covered.planned else 6, 0.0, self.label)
+        order = {"slower": 0, "faster": 1, "can't tell": 4, "same": 5}[call.word]
         if order == 4 and (call.walk.is_alarm or call.outside):
             order = 3
         return (order, -abs((call.interval.ratio if call.interval else 1.0) - 1), self.label)
@@ -298,12 +302,30 @@ def labelled(keys: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
             seen.setdefault(name, set()).add(value)
     everywhere = {name for name in seen if all(name in {n for n, _, _ in mine} for mine in parts.values())}
     same = {name for name, values in seen.items() if len(values) == 1 and name in everywhere and name != "level"}
+    shared = {name: _shared(values) for name, values in seen.items()}
     labels = {
-        key: " · ".join(value for name, _, value in mine if name not in same and value != "?") or key
+        key: " · ".join(
+            value[shared[name] :]
+            for name, _, value in sorted(mine, key=lambda part: part[0] not in _FIRST)
+            if name not in same and value != "?"
+        )
+        or key
         for key, mine in parts.items()
     }
     common = tuple(f"{name} {next(iter(seen[name]))}" for name in seen if name in same and seen[name] != {"?"})
     return labels, common
+
+
+def _shared(values: Collection[str]) -> int:
+    """With how many characters all values begin, whole words: `via` and what follows stay together."""
+    words = [value.split(" ") for value in values if value != "?"]
+    if len(words) < 2:
+        return 0
+    alike = list(takewhile(lambda some: len(set(some)) == 1, zip(*words, strict=False)))
+    kept = [some[0] for some in alike[: min(map(len, words)) - 1]]
+    if kept and kept[-1] == "via":
+        kept.pop()
+    return sum(len(word) + 1 for word in kept)
 
 
 def _points(

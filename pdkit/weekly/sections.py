@@ -71,11 +71,18 @@ def lines(review: Review) -> Iterator[tuple[str, str]]:
     for word, label in (("slower", "Slower"), ("faster", "Faster")):
         found = review.of(word)
         yield label, _named(found, _moved) if found else "none"
-    lost = [*review.unmeasured, *review.absent]
-    yield "Not measured", _named(lost, _why_lost) if lost else "none: every series of these weeks has a value"
+    yield "Not measured", "; ".join(_lost_said(review)) or "none: every series of these weeks has a value"
     yield "Can't tell", "; ".join(_unknown_said(review)) or "none"
     same = len(review.of("same"))
     yield "Same", f"{same} of {len(review.series)} series" if same else "none is surely the same"
+
+
+def _lost_said(review: Review) -> Iterator[str]:
+    """What was meant to run and has no value, by name; of older series that nobody ran how many there are."""
+    if review.unmeasured:
+        yield _named(review.unmeasured, _why_lost)
+    if gone := len(review.absent):
+        yield f"{gone} series of earlier weeks had no run in this one"
 
 
 def _unknown_said(review: Review) -> Iterator[str]:
@@ -111,7 +118,7 @@ def _coverage_said(review: Review) -> str:
     planned, counts = sum(one.planned for one in every), sum(one.counts for one in every)
     missing = sum(one.missing for one in every)
     whole = sum(one.is_whole for one in every)
-    more = f"; {missing} planned and never seen" if missing else ""
+    more = f"; {missing} missing" if missing else ""
     return f"{counts} of {plural(planned, 'run')} measured, {whole} of {len(every)} series whole{more}"
 
 
@@ -136,7 +143,7 @@ def _why_lost(one: Series) -> str:
         return f"no run meant or seen since {covered.last_week}"
     parts = [
         (covered.refused, "refused"),
-        (covered.missing, "never seen"),
+        (covered.missing, "missing"),
         (covered.unverified, "unverified"),
         (covered.counts, "measured, and none publishes this number"),
     ]
@@ -481,7 +488,8 @@ def tasks(review: Review, *, today: date | None = None) -> Iterator[Task]:
             yield Task(f"{one.label}: {one.call.why}. Next: {one.call.would_tell}.", "Repeats are worth most there.")
     if review.absent:
         yield Task(
-            f"{_named(review.absent, _why_lost)}. Next: run them again, or say in a note that they ended.",
+            f"{len(review.absent)} series of earlier weeks had no run in this one. Next: run them again, or say in a "
+            "note that they ended.",
             "A series that stops without a word looks like one that is fine.",
         )
 
