@@ -9,7 +9,7 @@ from pdkit.capacity import Capacity, Seen, Side
 from pdkit.results import CLAIMED, DOUBTS, MEASURED, Judgement
 from pdkit.tables.findings import cited, sentence
 from pdkit.tables.layout import Cell, Column, Group, Part, Row, Section, Table, Words
-from pdkit.units import listed, plural, show
+from pdkit.units import listed, show
 
 _STEPS = (Column("What"), Column("Arithmetic"), Column("Result", number=True), Column("Log lines"))
 _SEEN = (
@@ -55,16 +55,8 @@ def _capacity(capacity: Capacity, held: AbstractSet[str], *, is_alone: bool) -> 
 
 def spoken(capacity: Capacity) -> Iterator[str]:
     """What the arithmetic comes to, the limit last; no claim is in it."""
-    for side in capacity.sides:
-        if side.fit and side.pool_tok:
-            what = "prompts" if side.role == "prefill" else "requests"
-            yield f"{sentence(side.role)} holds {show(side.pool_tok, 'tok')}: {what} that fit: {side.fit}."
-        if side.role != "prefill" and side.ceiling_tok_per_s and side.fit:
-            weights = f" (weights in {side.weights})" if side.weights else ""
-            running = plural(side.fit.typical, "request")
-            yield f"With {running} running it gives at most about {side.ceiling_tok_per_s:,.0f} tok/s{weights}."
-    if (limit := capacity.limit) and len(capacity.sides) > 1:
-        yield f"The {limit.role} side is the smaller one and limits the pair."
+    said = [part for side in capacity.sides for part in (sentence(side.holds), side.gives(" it"))]
+    yield from filter(None, [*said, capacity.limited])
 
 
 def _steps(side: Side) -> Iterator[Row]:
