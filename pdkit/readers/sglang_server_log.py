@@ -144,9 +144,10 @@ def read(source: Source) -> Evidence:
     Gauges of `Prefill batch` and `Decode batch` lines are kept as one row a second, rank and gauge; `#prealloc-req` is
     the bootstrap queue on a prefill server and the wait for memory on a decode server. Failed transfers are kept one a
     bootstrap room; access lines are counted by second and status; Mooncake's lines are read also where they stand in
-    the middle of another. Health checks (one prompt token) are left out. Whether it is a prefill or a decode server is
-    told by its arguments, else by its lines. Several servers in one file are told apart by what compose or kubectl puts
-    before their lines, else by their sides.
+    the middle of another. Health checks (one prompt token) are left out; a batch line of which no gauge can be read is
+    unread (twenty are listed, the others counted). Whether it is a prefill or a decode server is told by its arguments,
+    else by its lines. Several servers in one file are told apart by what compose or kubectl puts before their lines,
+    else by their sides.
 
     Left out by the server: the zone of its clock, a level on each line, how many answers had text; a decode line comes
     only every 40 steps, so that a short run may have none.
