@@ -14,6 +14,7 @@ from logs import details, log, record, write
 from pdkit import __version__
 from pdkit.cli import main
 from pdkit.rules import CHECKS
+from pdkit.source import Source
 
 SPLIT = "data/split-l4-qwen3-8b"
 LONG = {  # 4 requests a slot, 96 s: nothing to doubt
@@ -239,7 +240,7 @@ def test_every_line_that_is_cited_is_there(document):
     for run in document["runs"]:
         for place in (place for result in run["results"] for place in result["lines"]):
             file, _, line = place.partition("[")[0].rpartition(":")
-            counts.setdefault(file, len((Path(__file__).parent.parent / file).read_bytes().splitlines()))
+            counts.setdefault(file, Source(Path(__file__).parent.parent / file).line_count())
             assert 1 <= int(line) <= counts[file], place
 
 
