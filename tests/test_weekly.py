@@ -1,6 +1,7 @@
 """The weekly review: what was planted in twelve made-up weeks is found, and nothing is called that was not."""
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 
@@ -211,6 +212,14 @@ def test_a_page_that_leaves_the_house_names_neither_store_nor_folder(home):
     text = weekly.json_text(shown)
     assert str(home) not in text
     assert "weekly-synthetic/" not in text
+
+
+def test_findings_of_such_a_page_cite_numbered_files(home):
+    found = weekly.review(home, redact=True).findings
+    assert found.height
+    lines = [line for lines in found["lines"] for line in lines]
+    assert all(re.fullmatch(r"file-\d\d:\d+(?:\[\d+\])?", line) for line in lines)
+    assert set(found["series_key"]) <= set(weekly.review(home).findings["series_key"])  # a key without names stays
 
 
 def test_labels_leave_out_what_all_begin_with():

@@ -207,6 +207,7 @@ def review(
     wanted, accepted = plan or Plan(), tuple(waivers)
     if redact:
         runs, wanted, accepted = _redacted(runs), wanted.redacted(), redacted_waivers(accepted)
+        findings = _redacted_findings(findings)
     every, common = _series(runs, this, weeks, metric=metric, baseline=baseline_weeks, plan=wanted)
     return Review(
         store="[store]" if redact else opened.place.name,
@@ -258,6 +259,21 @@ def _redacted(runs: pl.DataFrame) -> pl.DataFrame:
         pl.col("experiment").replace_strict(names).alias("title"),
         pl.col("series_key").replace_strict(keys),
         pl.Series("flags", flags, pl.List(pl.String)),
+    )
+
+
+def _redacted_findings(findings: pl.DataFrame) -> pl.DataFrame:
+    """The same findings with files numbered, and hosts, addresses and paths masked in their sentences."""
+    files = sorted({line.rpartition(":")[0] for lines in findings["lines"] for line in lines})
+    names = {file: f"file-{number:02d}" for number, file in enumerate(files, 1)}
+    lines = [
+        [f"{names[file]}:{at}" for file, _, at in (line.rpartition(":") for line in its)] for its in findings["lines"]
+    ]
+    keys = [None if key is None else _masked_key(key) for key in findings["series_key"]]
+    return findings.with_columns(
+        pl.Series("sentence", [masked(said) for said in findings["sentence"]], pl.String),
+        pl.Series("lines", lines, pl.List(pl.String)),
+        pl.Series("series_key", keys, pl.String),
     )
 
 
