@@ -152,13 +152,14 @@ def _counts() -> dict[str, pl.Expr]:
 def points(runs: pl.DataFrame, metric: str) -> pl.DataFrame:
     """One row a run of each series, in time: the published metric, null where it was refused, and what changed.
 
-    A run that was not at its level is no point of that level: its value is null, and the rules say why.
+    A run that was not at its level is no point of that level: its value is null, and the rules say why. Nor is one
+    that is unverified: what its tool printed is a claim, whichever metric it is.
     """
-    held = pl.col("level_refused_by").list.len() == 0
+    counts = pl.col("verdict").is_in([MEASURED, DOUBTS]) & (pl.col("level_refused_by").list.len() == 0)
     rows = in_time(runs).sort("series_key", maintain_order=True)
     marks = [mark for _, mine in rows.group_by("series_key", maintain_order=True) for mark in _marks(mine)]
     return rows.with_columns(
-        pl.when(held).then(metric).alias("value"),
+        pl.when(counts).then(metric).alias("value"),
         pl.col("refused_by").list.concat("level_refused_by"),
         pl.Series("mark", marks, pl.String),
     ).select(_POINT)

@@ -71,7 +71,8 @@ _TEXT_OF = re.compile(
     (?<![a-z_-]) ["']?
     (?:(?:input|output|generated|prompt|response|completion|reasoning|user|system)_?(?:texts?|content|prompts?)
       | texts? | prompts?
-      | messages | content | completion | (?:prompt_|output_)?token_ids | (?:input|output)_ids)
+      | messages | content | completion | (?:prompt_|output_)?token_ids | (?:input|output)_ids
+      | input_value)  # by which pydantic repeats what a client sent
     ["']? (?:\s*=\s*|\s*:\s+|:(?=["'\[{(])) (?=[^\s\d,;:)\]}-]) (?!(?:none|null|true|false|nan)\b)
     """
 )
@@ -79,7 +80,7 @@ _TEXT_OF = re.compile(
 # Words of which one stands in every text that these two would change.
 RISKY = (
     r"(?i)api[-_]?key|authorization|token|secret|passw|hf_|sk-|gh[pousr]_|github_pat|glpat|nvapi|xox|bearer|://|"
-    r"text|prompt|content|messages|completion|(?:input|output)_ids"
+    r"text|prompt|content|messages|completion|(?:input|output)_ids|input_value"
 )
 
 

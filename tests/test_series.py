@@ -10,6 +10,7 @@ from logs import log, write
 import pdkit
 from pdkit import series
 from pdkit.errors import PdkitError
+from pdkit.metrics import RESULTS
 from pdkit.results import DOUBTS, MEASURED, NO_RESULT, UNVERIFIED
 from pdkit.store import Engine, ingest, place, text
 from pdkit.store.rows import RUNS
@@ -131,6 +132,13 @@ def test_a_refused_run_is_a_point_without_a_value():
 def test_a_run_that_was_not_at_its_level_is_no_point_of_it():
     shown = series.points(table(run(48, level="8 users (not held)", level_refused_by=["PD501"])), RECEIVED)
     assert shown.select("value", "refused_by").rows() == [(None, ["PD501"])]
+
+
+@pytest.mark.parametrize("metric", RESULTS)
+def test_no_figure_of_an_unverified_run_is_a_point(metric: str):
+    claimed = dict.fromkeys(RESULTS, 36.94)  # what its tool printed stays beside the run, with its verdict
+    shown = series.points(table(run(48, verdict=UNVERIFIED, **claimed), run(47, **claimed)), metric)
+    assert shown.select("verdict", "value").rows() == [(MEASURED, 36.94), (UNVERIFIED, None)]
 
 
 def test_points_stand_in_time_series_by_series():

@@ -312,8 +312,10 @@ def test_a_picture_is_no_text(tmp_path: Path):
         ('{"errors": [], "generated_texts": ["PRIVATE"]}', '{"errors": [], "generated_texts": '),
         ("{'messages': [{'role': 'user', 'content': 'PRIVATE'}]}", "{'messages': "),
         ("out={'output_ids': [PRIVATE]}", "out={'output_ids': "),
+        ("body.n Input should be an integer [type=int_type, input_value='PRIVATE', input_type=str]",
+         "body.n Input should be an integer [type=int_type, input_value="),
     ],
-)
+)  # fmt: skip
 def test_a_quote_ends_where_a_prompt_or_an_answer_begins(said: str, kept: str):
     assert without_texts(said).startswith(f"{kept}[")
     assert without_texts(said).endswith(" characters withheld]")

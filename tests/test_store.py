@@ -1,5 +1,6 @@
 """The run store: nothing twice, nothing lost, and nothing that was refused comes back as a number."""
 
+import gzip
 import os
 import random
 import signal
@@ -613,6 +614,18 @@ def test_a_file_that_fails_is_left_out_and_all_else_is_stored(results: Path, whe
     (failed,) = [line for line in said.output.splitlines() if line.endswith("skipped")]
     assert "2026-11-16/sweep.toml" in failed
     assert pdkit.store.open(where).runs().height == 3
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_file_that_ends_early_is_said_whether_or_not_its_folder_shows_a_run(beside: bool, tmp_path: Path):
+    folder, store = tmp_path / "night", tmp_path / "store"
+    whole = gzip.compress(random.Random(6).randbytes(3000).hex().encode())
+    (night(folder) if beside else folder / "users-8.log").parent.mkdir(exist_ok=True)
+    (folder / "other.log.gz").write_bytes(whole[: len(whole) // 2])
+    said = list(ingest([folder], place(store), engine=HERE))
+    assert [one.outcome for one in said] == ["failed", "stored" if beside else "empty"]
+    assert "night/other.log.gz: compressed data ends early" in said[0].sentence
+    assert not said[0].sentence.endswith("skipped")  # what came before is read
 
 
 # --- the command line -----------------------------------------------------------------------------------------------

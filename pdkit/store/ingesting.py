@@ -61,7 +61,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Batch:
-    """What one unit gave: experiments, files that could not be read, and why there is none where there is none."""
+    """What one unit gave: experiments, what could not be read, and why there is none where there is none."""
 
     made: tuple[Made, ...]
     problems: tuple[str, ...]
@@ -148,7 +148,7 @@ class _Pass:
             if isinstance(answer, Failed):
                 said.append(Said("failed", f"{task.unit.name}: {answer.why}; skipped"))
                 continue
-            said += [Said("failed", f"{problem}; skipped") for problem in answer.problems]
+            said += [Said("failed", problem) for problem in answer.problems]
             said += [Said("empty", f"{task.unit.name}: {answer.nothing}")] if answer.nothing else []
             for made in answer.made:
                 said += self._weighed(task.unit, made, now, new)
@@ -239,7 +239,10 @@ def batched(items: Iterable[_Any], size: int) -> Iterator[list[_Any]]:
 
 def written(task: Task) -> Batch:
     """Read, judge and write the experiments of a unit; nothing counts before a manifest names it."""
-    evidence, problems = _read(task.unit.files)
+    evidence, barred = _read(task.unit.files)
+    # its own end is lost, and with it perhaps runs: nobody may take that for a folder without any
+    damaged = (f"{name}: {source.damage}" for name, source in task.unit.sources.items() if source.damage)
+    problems = (*(f"{problem}; skipped" for problem in barred), *damaged)
     if evidence.runs.is_empty():
         return Batch((), problems, _nothing(evidence))
     judgement = task.ruling.judged(evidence)
