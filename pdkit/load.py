@@ -179,10 +179,15 @@ def _read(file: File) -> tuple[str | None, Evidence, str | None]:
     if len(mine) > 1:
         raise PdkitError(f"{source.name}: claimed whole by {' and '.join(mine)}; a file has one such reader")
     mine = mine or _line_readers(source, known)
-    evidence = Evidence.joined(known[name].read(source) for name in mine)
+    evidence = Evidence.joined(_by(name, known[name].read(source)) for name in mine)
     if evidence.rows():
         return "+".join(mine), evidence, source.damage
     return None, nothing, source.damage or NOT_READ
+
+
+def _by(reader: str, evidence: Evidence) -> Evidence:
+    """With the reader of each run: a file that a server's reader shares is no other kind of listing for it."""
+    return replace(evidence, runs=evidence.runs.with_columns(pl.lit(reader).alias("reader")))
 
 
 def _hashed_early(file: File) -> None:
@@ -268,7 +273,6 @@ def _settled(
     of_experiment = pl.lit(experiment).alias("experiment")
     placed = {name: getattr(evidence, name).with_columns(of_experiment) for name in _PLACED}
     placed["runs"] = placed["runs"].with_columns(
-        pl.lit(reader, pl.String).alias("reader"),
         pl.col("seen_id").str.replace(source.name, _place(file, home), literal=True).alias("run_id"),
     )
     row = {

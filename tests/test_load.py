@@ -438,3 +438,13 @@ def test_between_two_experiments_a_servers_log_belongs_to_neither(tmp_path):
     write(tmp_path / "bench/server/decode.log", SERVER_LINE)
     evidence = load(tmp_path / "bench")
     assert not set(evidence.samples["experiment"]) & set(evidence.runs["experiment"])
+
+
+def test_a_log_that_a_server_shares_is_no_other_kind_of_listing(tmp_path):
+    """Two folders with one client log, one of them beside server lines: copies, which unite nothing."""
+    write(tmp_path / "a/run.log", log())
+    write(tmp_path / "b/run.log", [SERVER_LINE.strip(), *log()])
+    evidence = load(tmp_path)
+    assert evidence.runs["experiment"].n_unique() == 2
+    assert set(evidence.runs["reader"]) == {"sglang_bench_log"}
+    assert set(evidence.sources["reader"]) == {"sglang_bench_log", "sglang_bench_log+sglang_server_log"}
