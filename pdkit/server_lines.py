@@ -54,33 +54,36 @@ def with_rejections(answered: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.with_columns(pl.lit(kind).alias("kind")) for kind, frame in kinds])
 
 
-def per_second(readings: pl.LazyFrame, *by: str, keys: Iterable[str]) -> pl.LazyFrame:
-    """Readings `key: value, key: value` as one row a second and key: (second, *by, key, value_min, …, n, source_line).
+def paired(readings: pl.LazyFrame, *kept: str, keys: Iterable[str]) -> pl.LazyFrame:
+    """Readings `key: value, key: value` as one row a pair: (line, *kept, key, value).
 
-    `readings` has line, second, text and the columns of `by`; a value is a number, True or False, and keys that are not
-    known go. The order of the pairs does not matter, and whole seconds are all that is kept of a log of any size.
-
-    Splitting costs half of what a regular expression for the pairs costs, and a third of one expression a gauge; groups
-    of numbers and Enums cost a third of groups of texts, and hold nothing of the file.
+    `readings` has line, text and the columns that are kept; a value is a number, True or False, and keys that are not
+    known go. The order of the pairs does not matter. Splitting costs half of what a regular expression for the pairs
+    costs, and a third of one expression a gauge.
     """
     pair = pl.col("pairs").str.splitn(": ", 2).struct.rename_fields(["key", "said"])
     known = pl.col("key").cast(pl.Enum(list(dict.fromkeys(keys))), strict=False)
     number = pl.col("said").cast(pl.Float64, strict=False)
     truth = pl.when(pl.col("said").is_in(["True", "False"])).then((pl.col("said") == "True").cast(pl.Float64))
-    pairs = pl.col("text").str.strip_chars_end(", \r").str.split(", ").alias("pairs")
-    each = readings.select("line", "second", *by, pairs).explode("pairs").with_columns(pair).unnest("pairs")
+    split = pl.col("text").str.strip_chars_end(", \r").str.split(", ").alias("pairs")
+    each = readings.select("line", *kept, split).explode("pairs").with_columns(pair).unnest("pairs")
     valued = each.with_columns(known).drop_nulls("key").with_columns(pl.coalesce(number, truth).alias("value"))
+    return valued.drop("said").drop_nulls("value")
+
+
+def per_second(values: pl.LazyFrame, *by: str) -> pl.LazyFrame:
+    """Readings of one second and key as one row: (*by, value_min, value_mean, value_max, n, source_line).
+
+    It is all that is kept of a log of any size. `by` has to tell the second and the key: groups by numbers and Enums
+    cost a third of groups by texts, and hold nothing of the file.
+    """
     value = pl.col("value")
-    return (
-        valued.drop_nulls("value")
-        .group_by("second", *by, "key")
-        .agg(
-            value.min().alias("value_min"),
-            value.mean().round_sig_figs(_DIGITS).alias("value_mean"),
-            value.max().alias("value_max"),
-            pl.len().cast(pl.Int64).alias("n"),
-            pl.col("line").min().cast(pl.Int64).alias("source_line"),
-        )
+    return values.group_by(*by).agg(
+        value.min().alias("value_min"),
+        value.mean().round_sig_figs(_DIGITS).alias("value_mean"),
+        value.max().alias("value_max"),
+        pl.len().cast(pl.Int64).alias("n"),
+        pl.col("line").min().cast(pl.Int64).alias("source_line"),
     )
 
 

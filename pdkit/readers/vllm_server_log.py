@@ -12,6 +12,7 @@ from pdkit.server_lines import (
     answers,
     clocked,
     own_text,
+    paired,
     per_second,
     placed,
     quoted_texts,
@@ -173,7 +174,8 @@ def _samples(told: pl.LazyFrame) -> pl.LazyFrame:
     engine = text.str.extract(r"Engine (\d+): ").cast(pl.Int64, strict=False)
     chosen = _holding(told, _GAUGE_WORDS).with_columns(bare.list.join(", ").alias("text"), engine.alias("engine"))
     metric = pl.col("key").replace_strict(_GAUGES, default=None, return_dtype=pl.String)
-    known = per_second(chosen, "engine", keys=_GAUGES).with_columns(metric.alias("metric"))
+    values = paired(chosen, "second", "engine", keys=_GAUGES)
+    known = per_second(values, "second", "engine", "key").with_columns(metric.alias("metric"))
     moved = ~pl.col("metric").is_in(_OF_TRANSFERS) | (pl.col("value_max") > 0)
     per = pl.col("metric").replace_strict(_PER, default=1.0, return_dtype=pl.Float64)
     return known.filter(moved).with_columns(pl.col("value_min", "value_mean", "value_max") / per).drop("key")
