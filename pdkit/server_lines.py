@@ -33,15 +33,16 @@ def clocked(second: pl.Expr) -> pl.Expr:
     return second.str.replace("T", " ", literal=True).str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False)
 
 
-def answers(lines: pl.LazyFrame) -> pl.LazyFrame:
+def answers(lines: pl.LazyFrame, second: pl.Expr) -> pl.LazyFrame:
     """HTTP answers to generation requests by second and status: (second, subject, count, source_line).
 
-    `lines` has line, text and `second` (the line's stamp as text, null where it has none). 200 is written when a
-    stream begins, whatever comes after it.
+    `second` is the line's stamp as text, null where it has none. 200 is written when a stream begins, whatever comes
+    after it.
     """
     text = pl.col("text")
     # to look for the whole and then for its end costs half of taking the end out of the whole
-    said = lines.filter(text.str.contains(ANSWER)).with_columns(text.str.extract(_STATUS).alias("subject"))
+    status = text.str.extract(_STATUS)
+    said = lines.filter(text.str.contains(ANSWER)).select("line", second.alias("second"), status.alias("subject"))
     return said.group_by("second", "subject").agg(
         pl.len().cast(pl.Float64).alias("count"), pl.col("line").min().cast(pl.Int64).alias("source_line")
     )

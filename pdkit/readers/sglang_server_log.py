@@ -8,7 +8,6 @@ import polars as pl
 from pdkit.evidence import Evidence, table
 from pdkit.parts import reader
 from pdkit.server_lines import (
-    ANSWER,
     FAR_CHARS,
     STAMP,
     answers,
@@ -60,6 +59,7 @@ _OF_PREFILL = _BOTH | {
     "input throughput (token/s)": "input_throughput_tok_per_s",
 }  # fmt: skip
 _KEYS = list(_OF_DECODE | _OF_PREFILL)
+_STAMPED = pl.col("text").str.extract(rf"\[({STAMP})")  # the first in brackets
 _STAMP_AND_REPLICA = rf"\[(?<second>{STAMP})(?:[^\]D]*DP(?<replica>[0-9]+))?"
 _BATCH = "(?:Decode|Prefill) batch"
 _HEALTH_CHECK = "#new-seq: 1, #new-token: 1, #cached-token: 0,"  # a real prompt has more than one token
@@ -203,11 +203,6 @@ def _read(source: Source, instance: str, whose: pl.Expr) -> Evidence:
 # --- what is asked of the file --------------------------------------------------------------------------------------
 
 
-def _stamped(lines: pl.LazyFrame) -> pl.LazyFrame:
-    """With `second`, the first stamp in brackets of each line."""
-    return lines.with_columns(pl.col("text").str.extract(rf"\[({STAMP})").alias("second"))
-
-
 def _samples(lines: pl.LazyFrame) -> pl.LazyFrame:
     text, head = pl.col("text"), pl.col("head").struct
     # one look tells that a line is as most are; what costs time is looked for in all others only
@@ -274,8 +269,8 @@ def _told(lines: pl.LazyFrame) -> pl.LazyFrame:
     kinds = pl.coalesce(
         pl.when(text.str.contains(pattern)).then(pl.lit(name)) for name, pattern in (_KINDS | _SAYING).items()
     )
-    chosen = _stamped(lines.filter(text.str.contains(f"{_EVENT_WORDS}|{_SETTING_WORDS}"))).with_columns(
-        kinds.alias("kind")
+    chosen = lines.filter(text.str.contains(f"{_EVENT_WORDS}|{_SETTING_WORDS}")).with_columns(
+        kinds.alias("kind"), _STAMPED.alias("second")
     )
     own_clock = text.str.extract_groups(_GLOG)
     of_engine = pl.concat_str(own_clock.struct.field("1"), own_clock.struct.field("2"), separator=" ")
@@ -296,8 +291,7 @@ def _told(lines: pl.LazyFrame) -> pl.LazyFrame:
 
 def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     # without a clock in brackets it is another server's line
-    chosen = _stamped(lines.filter(pl.col("text").str.contains(ANSWER))).drop_nulls("second")
-    return answers(chosen).with_columns(pl.lit("http").alias("kind"))
+    return answers(lines, _STAMPED).drop_nulls("second").with_columns(pl.lit("http").alias("kind"))
 
 
 def _damaged(lines: pl.LazyFrame) -> pl.LazyFrame:

@@ -219,7 +219,7 @@ def _answers(lines: pl.LazyFrame) -> pl.LazyFrame:
     """Access lines of its processes, and of a version that names none: these have no clock."""
     others = pl.col("text").str.contains(r"\[\d{4}-\d\d-\d\d")
     chosen = lines.filter(pl.col("text").str.contains(ACCESS, literal=True), ~others)
-    return answers(chosen.with_columns(pl.lit(None, pl.String).alias("second")))
+    return answers(chosen, pl.lit(None, pl.String))
 
 
 def _settings(told: pl.LazyFrame) -> pl.LazyFrame:
