@@ -190,6 +190,14 @@ def test_one_log_on_both_sides_is_a_wrong_call(tmp_path: Path):
         compare(*sides)
 
 
+@pytest.mark.parametrize(("baseline", "candidate"), [(3, 3), (1, 3), (3, 1)])
+def test_repeats_of_one_side_that_are_copies_of_the_others_are_a_wrong_call(baseline: int, candidate: int):
+    """A log that was saved anew is another file; a record beside the log of its run as well."""
+    sides = side(*three(1)[:baseline]), side(*three(1)[:candidate])
+    with pytest.raises(PdkitError, match=r"^e: a run prints the same as one of the baseline's e; name another run's"):
+        compare(*sides)
+
+
 # --- repeats --------------------------------------------------------------------------------------------------------
 
 
@@ -276,7 +284,7 @@ def test_turning_the_sides_round_turns_the_call():
 
 
 def test_the_mean_over_runs_is_geometric():
-    pair = called([at(1), at(1.21), at(1.1)], three(1.1))
+    pair = called([at(1), at(1.21), at(1.1)], [at(1.1 * 1.01), at(1.1 * 1.02), at(1.1 / 1.01 / 1.02)])
     assert pair.numbers[0].baseline == pytest.approx(198 * 1.1)
     assert pair.numbers[0].ratio == pytest.approx(1)
 

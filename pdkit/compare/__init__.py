@@ -8,7 +8,7 @@ from pdkit.compare.beside import Said, as_rows, facts_beside, facts_of_calls
 from pdkit.compare.call import CALLED, RECEIVED, Call, percent
 from pdkit.compare.comparison import Comparison, FirstTokens, Number, Pair, Percentile, Runs, Setting
 from pdkit.compare.first_tokens import first_tokens_of, with_first_tokens
-from pdkit.compare.levels import Level, levels_of
+from pdkit.compare.levels import Level, levels_of, refuse_copies
 from pdkit.compare.pairs import compared
 from pdkit.compare.sides import plain, refuse_shared_logs, sided
 from pdkit.errors import one_of
@@ -42,7 +42,7 @@ def compare(
     paths, of both sides at once.
 
     Raises:
-        PdkitError: one log is on both sides, or a metric that repeats are not called by.
+        PdkitError: one log, or one of several repeats, is on both sides, or a metric that repeats are not called by.
     """
     if metric not in CALLED:
         raise one_of("metric", metric, list(CALLED))
@@ -55,6 +55,7 @@ def compare(
 
     alone = judged()
     levels, unpaired = levels_of(alone)
+    refuse_copies(alone, levels)
     if not levels:
         return Comparison((), unpaired, alone, metric)
     first_tokens = first_tokens_of(alone, [run for level in levels for run in level.repeats])

@@ -6,7 +6,8 @@ from typing import Any
 
 from pdkit.compare.comparison import Unpaired
 from pdkit.compare.settings import Settings
-from pdkit.compare.sides import SIDES
+from pdkit.compare.sides import SIDES, unsided
+from pdkit.errors import PdkitError
 from pdkit.results import DOUBTS, MEASURED, NO_LEVEL, Judgement
 
 # alike in copies of one run alone: repeats of one length may well take as long to 10 ms, but not to the same latencies
@@ -66,6 +67,21 @@ def levels_of(judgement: Judgement) -> tuple[list[Level], tuple[Unpaired, ...]]:
     shared = {name for name, (theirs, mine) in at.items() if theirs and mine and name != NO_LEVEL}
     unpaired = (Unpaired(name, *map(len, at[name])) for name in names if name not in shared)
     return [Level(*(_picked(s, settings) for s in at[name])) for name in names if name in shared], tuple(unpaired)
+
+
+def refuse_copies(judgement: Judgement, levels: Sequence[Level]) -> None:
+    """Raise where repeats of one side are copies of the other's: a call would rest on a run held against itself.
+
+    Of one run a side nothing is called, and two may print alike.
+    """
+    rows = {row["run_id"]: row for row in judgement.facts.select("run_id", "experiment", *_PRINTED).to_dicts()}
+    for level in levels:
+        theirs, mine = ([rows[run] for run in side.repeats] for side in (level.baseline, level.candidate))
+        known = {_printed(row): row for row in theirs}
+        copy = next((row for row in mine if _printed(row) in known), None)
+        if copy and max(len(theirs), len(mine)) > 1:
+            name, other = (unsided(row["experiment"]) for row in (copy, known[_printed(copy)]))
+            raise PdkitError(f"{name}: a run prints the same as one of the baseline's {other}; name another run's logs")
 
 
 def _picked(rows: Sequence[dict[str, Any]], settings: Settings) -> Picked:
