@@ -38,7 +38,7 @@ _OPTIONAL = {("run", "level"), *(("figure", name) for name in ("value", "unit", 
 _MAY_BE_ABSENT = ("figure",)  # a whole table
 
 # A figure starts a word; behind a letter, a dot, a hyphen or a slash it is part of a name: Qwen3-8B, FP8, PD101, p99.
-_FIGURE = re.compile(r"(?<![\w./-])\d[\d.,]*\d(?:\.\d)*|(?<![\w./-])\d")
+_FIGURE = re.compile(r"(?<![\w./-])\d[\d.,]*\d(?:\.\d)*|(?<![\w./-])\d|[½⅓¼¾⅔²³]")
 _NAMES = re.compile(r"\bHTTP \d{3}\b|\b\d+\.\d+\.\d+\b|\b20\d\d(?:-\d\d-\d\d)?\b")  # a status, a version, a year, a day
 _LEVEL_OF_LOAD = re.compile(r"\b\d+ (?:users?|requests/s)\b")  # what names a run is no result of it
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")

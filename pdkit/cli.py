@@ -594,6 +594,11 @@ def _nothing(evidence: "Evidence") -> str:
         return f"no run of a known client (line {first['source_line']}: {first['reason']}); see `pdkit list readers`"
     if evidence.samples.height or evidence.events.height or evidence.settings.height:
         return "logs of servers, and no output of a client; name the client's log or record as well"
+    damaged = (
+        evidence.sources["reason"].drop_nulls().filter(evidence.sources["reason"].drop_nulls().str.contains("damaged"))
+    )
+    if damaged.len():
+        return f"{damaged[0]}; nothing in it is a client's result"
     if evidence.sources.height:
         return f"{plural(evidence.sources.height, 'file')}, none that a reader knows; see `pdkit list readers`"
     return "no files; name logs or folders that hold some"

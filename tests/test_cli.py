@@ -1,5 +1,6 @@
 """`pdkit` from the shell: results on standard output, one sentence for a mistake, and the exit code."""
 
+import gzip
 import json
 import os
 import re
@@ -327,3 +328,12 @@ def test_a_reader_that_goes_away_is_no_crash(in_repository):
         process.stdout.close()
         said = process.stderr.read().decode()
     assert "Traceback" not in said
+
+
+def test_a_packed_file_that_ends_early_is_named_so(tmp_path):
+    whole = gzip.compress(b"nothing that anybody knows\n" * 5000)
+    cut = tmp_path / "bench.log.gz"
+    cut.write_bytes(whole[: len(whole) // 2])
+    result = pdkit("check", cut)
+    assert result.exit_code == 2
+    assert "compressed data ends early or is damaged" in result.output
