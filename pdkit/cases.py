@@ -310,11 +310,7 @@ def _evidence(file: CaseFile) -> tuple[tuple[Excerpt, ...], dict[str, Cited]]:
     shown = {line.evidence: (name, line) for name, (one, _) in excerpts.items() for line in one.lines if line.evidence}
     return (
         tuple(one for one, _ in excerpts.values()),
-        {
-            line.name: _cited(line, excerpts[line.file][1][line.line])
-            for line in file.evidence
-            if line.name in shown
-        },
+        {line.name: _cited(line, excerpts[line.file][1][line.line]) for line in file.evidence if line.name in shown},
     )
 
 

@@ -9,6 +9,7 @@ from pdkit.results import Judgement
 
 _SOURCE = ("path", "reader", "reason", "bytes", "sha256")
 
+
 def text(judgement: Judgement) -> str:
     """The document, indented, with a final newline."""
     return json.dumps(document(judgement), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
