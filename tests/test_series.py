@@ -74,7 +74,7 @@ def test_a_run_with_a_result_keeps_its_key():
 
 
 def test_of_a_model_in_a_cache_of_the_hub_name_and_revision_count(tmp_path: Path):
-    cache = "/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots"
+    cache = "/models/hub/models--Qwen--Qwen3-8B/snapshots"
     paths = [f"{cache}/9c925d64d72317c64cc0dfef0af80f7a6f5cd9ed", f"{cache}/b968826d9c46dd6066d109eabc6255188de91218/"]
     for number, model in enumerate([*paths, "/models/Qwen3-8B", "Qwen/Qwen3-8B"]):
         write(tmp_path / f"{number}/bench.log", log(arguments={"model": model}))
