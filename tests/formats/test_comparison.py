@@ -40,8 +40,9 @@ def test_repeats_print_as_they_did(compared: Comparison, golden) -> None:
     document = json.loads(formats.json(compared), parse_float=lambda text: round(float(text), 9)) | {"pdkit": LEFT_OUT}
     for pair in document["pairs"]:
         pair["not_evaluated"] = LEFT_OUT
-    golden("repeats.txt", formats.text(compared))
-    golden("repeats.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    said, whole = formats.text(compared), json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    assert said == golden("repeats.txt", said)
+    assert whole == golden("repeats.json", whole)
 
 
 def test_no_refused_number_is_printed_as_a_result(compared: Comparison) -> None:

@@ -70,4 +70,5 @@ PRINTED = {
 def test_the_shipped_case_prints_as_it_did(in_repository, golden, judgements, case, form):
     if case not in judgements:
         judgements[case] = judge(load(f"data/{case}"))
-    golden(f"{case}.{form}", PRINTED[form](judgements[case]))
+    printed = PRINTED[form](judgements[case])
+    assert printed == golden(f"{case}.{form}", printed)
