@@ -1,6 +1,5 @@
 """What people want and know: figures to reach, and dated notes, from one TOML file."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -11,6 +10,7 @@ from typing import Any, TypeVar
 from pdkit.compare import CALLED
 from pdkit.errors import PdkitError, one_of
 from pdkit.redact import masked
+from pdkit.toml import read_toml, tables_of
 
 _TARGET, _NOTE = ("series", "value", "metric", "reason"), ("series", "date", "text")
 _Made = TypeVar("_Made")
@@ -65,21 +65,14 @@ def read_plan(path: str | Path) -> Plan:
         PdkitError: no such file, not TOML, or a table that is not whole.
     """
     file = Path(path)
-    if not file.is_file():
-        raise PdkitError(f"{file}: no such file of targets and notes")
-    try:
-        said = tomllib.loads(file.read_text("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise PdkitError(f"{file}: not valid TOML ({problem}); a target is a table, `[[target]]`") from problem
+    said = read_toml(file, what="file of targets and notes", form="a target is a table, `[[target]]`")
     if unknown := next((name for name in said if name not in ("target", "note")), None):
         raise one_of(str(file), unknown, ["target", "note"])
     return Plan(_each(file, said, "target", _target), _each(file, said, "note", _note))
 
 
 def _each(file: Path, said: dict[str, Any], name: str, made: Callable[[str, Any], _Made]) -> tuple[_Made, ...]:
-    tables = said.get(name, [])
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise PdkitError(f"{file}: {name} is no list of tables; write `[[{name}]]` above each")
+    tables = tables_of(file, said, name)
     return tuple(made(f"{file}: {name} {number}", table) for number, table in enumerate(tables, 1))
 
 
